@@ -102,7 +102,9 @@ def pooled_interval(s: Summary, members: Iterable[Summary]) -> Interval:
     """A cell's issue interval as far as the cells under the same condition allow it: over those of
     identical machine code, since their true cost is one and each should hold it, and no narrower
     than the middle one of the condition, as comparisons pool what launches add.  A few launches
-    that agree by luck do not make a figure sure."""
+    that agree by luck do not make a figure sure; nor does a model, whose band is all of it."""
+    if s.band is not None:
+        return s.band
     known = [
         (t, t.issue)
         for t in members

@@ -115,7 +115,9 @@ class MachineAnswers:
 
     @cached_property
     def work_loop(self) -> WorkLoop | None:
-        return work_loop(self.contexts)
+        """The control of the loop around operations, where a cell has the work that it is of."""
+        chain = any(s.cell.work_iters and s.cell.work == "chain" for s in self.summaries)
+        return work_loop(self.contexts) if chain else None
 
     @cached_property
     def classes(self) -> list[CoreClass]:

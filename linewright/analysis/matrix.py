@@ -131,7 +131,7 @@ def _condition(key: str, own: Sequence[Summary], m: MachineAnswers) -> Condition
     example = min(own, key=lambda s: (s.cell.threads, s.cell.work_iters, s.cell.contender_iters))
     exposed, cell = figure_of(example) == "exposed", example.cell
     floor = m.floors.get(noise_group_of(cell))
-    loop = m.work_loop if cell.work_iters else None
+    loop = m.work_loop if cell.work_iters and cell.work == "chain" else None
     return Condition(
         key=key,
         situation=_column_of(cell),
@@ -155,7 +155,7 @@ def figure(s: Summary, beside: Sequence[Summary] = ()) -> Figure:
     than the cells beside it allow."""
     exposed = figure_of(s) == "exposed"
     ns = s.exposed if exposed else s.issue
-    if not exposed and s.issue and s.issue.confidence > 0:
+    if not exposed and s.issue and (s.band or s.issue.confidence > 0):
         ns = pooled_interval(s, beside)
     modes = tuple(mode.median_ns for mode in s.modes) if s.metastable and not exposed else ()
     return Figure(

@@ -45,6 +45,9 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
         groups.setdefault(key(item), []).append(item)
     return groups
 
+BAND = 0.9
+"""What a band holds: its 5th to its 95th percentile."""
+
 
 class Summary(Struct, frozen=True, kw_only=True):
     """One cell on one machine, all its launches merged."""
@@ -143,6 +146,16 @@ class Summary(Struct, frozen=True, kw_only=True):
     @property
     def metastable(self) -> bool:
         return len(self.modes) > 1
+
+    @property
+    def band(self) -> Interval | None:
+        """Of a cell simulated on a calibrated machine: 5th to 95th percentile over draws of its
+        constants, with the model's own misses."""
+        if self.issue is None or "p05_ns" not in self.metrics:
+            return None
+        ns = self.issue.median_ns
+        low, high = min(self.metrics["p05_ns"], ns), max(self.metrics["p95_ns"], ns)
+        return Interval(median_ns=ns, low_ns=low, high_ns=high, confidence=BAND)
 
     @property
     def has_figures(self) -> bool:

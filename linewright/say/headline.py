@@ -16,9 +16,11 @@ def headline(m: MachineAnswers) -> list[Sentence]:
     if alone is None:
         return []
     cycle = m.context.cycle_ns if m.context else 0.0
-    cycles = f" ({alone.issue.median_ns / cycle:.0f} cycles)" if cycle > 0 else ""
+    beside = f"{alone.issue.median_ns / cycle:.0f} cycles" if cycle > 0 else ""
+    if band := alone.band:
+        beside = numbers.span(band.low_ns, band.high_ns)
     kind = "a locked operation" if m.arch in ("x86_64", "i386") else "an atomic add"
-    text = f"{kind}: {numbers.figure(alone.issue.median_ns)} ns{cycles} alone"
+    text = f"{kind}: {numbers.figure(alone.issue.median_ns)} ns{beside and f' ({beside})'} alone"
     if contended is not None and ns is None:
         modes = modes_text(contended.modes)
         text += f"; {sharers_of(contended.cell)} {modes} of the launches"

@@ -180,7 +180,7 @@ def control_sentences(m: MachineAnswers) -> list[Sentence]:
             )
         )
     loop = m.work_loop
-    if loop and any(s.cell.work_iters for s in m.summaries):
+    if loop:
         answers.append(
             said(
                 f"the loop without an operation: {loop.unit_ns:.3f} ns a unit of work, "

@@ -80,7 +80,7 @@ def _columns(screen: Document, letters: dict[str, str], level: _Level) -> list[C
     for c in words.shown_conditions(screen):
         columns.append(Column(words.heading(c), of(c, _figure)))
         if c.key == "contended" and level.ranges:
-            columns.append(Column("95 %", of(c, _range)))
+            columns.append(Column(_confidence(screen, c), of(c, _range)))
         versus = of(c, lambda entry: _versus(entry, shared, letters, level))
         columns.append(Column(other, versus, text=True))
     return columns
@@ -88,6 +88,13 @@ def _columns(screen: Document, letters: dict[str, str], level: _Level) -> list[C
 
 def _figure(entry: Entry) -> str:
     return words.figure(entry.default) if entry.default else words.why_none(entry) or "–"
+
+
+def _confidence(screen: Document, c: Condition) -> str:
+    """What the intervals of a column hold: ``95 %``, and of a simulated machine ``90 %``."""
+    entries = [row.entries[c.key] for row in screen.rows if c.key in row.entries]
+    known = [e.default.ns.confidence for e in entries if e.default and e.default.ns.confidence > 0]
+    return f"{100 * min(known, default=0.95):.0f} %"
 
 
 def _range(entry: Entry) -> str:

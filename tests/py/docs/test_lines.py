@@ -1,0 +1,172 @@
+"""The command lines that pages show for a reader's own programs are executed, in the order of the
+page: with programs of those names, few runs and short windows, and the host itself in place of
+another one. What each prints agrees with itself, and can be typed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from docs.test_docs import NAMES, command_lines
+from support import waiting
+from support.command_lines import COMMAND, refused
+from support.places import DATA, ROOT
+from support.said import check_sentences
+
+RUN = (
+    "find",
+    "trial",
+    "sweep",
+    "workload",
+    "run",
+    "torture",
+    "probe",
+    "explain",
+    "fleet",
+    "schema",
+)
+PROGRAMS = ("server", "server-bench", "job", "bench", "old", "new", "program", "Run")
+ON_THE_PATH = ("perf", "tbench", "redis-server", "published_case")
+SHORTER = (
+    (r"seconds=\d+", "seconds=1"),
+    (r"--for \S+", "--for 1s"),
+    (r"--duration \S+", "--duration 20ms"),
+    (r"(linewright )?workload (?!--on)(\S+)", r"\1workload \2 --duration 20ms"),
+    (r"--threads \d+( .*--cpus) \S+", r"--threads 2\1 0-1"),
+    (r"--cpus 0-\d+", "--cpus 0-1"),
+    (r"--set threads=\S+", "--set threads=1,2"),
+    (r"^sweep", "sweep --set runs=2 --set duration=10ms"),
+    (r"(--runs|--set runs=) ?\d+", r"\1 2"),
+)
+"""A test has less patience and fewer CPUs than a reader."""
+SPINS = "20000000"
+
+
+def lines_of(name: str) -> Iterator[str]:
+    """What a page shows to be typed, without its comment; a synopsis is no line."""
+    for line in command_lines((ROOT / name).read_text()):
+        words = COMMAND.sub("", line).partition("  #")[0].strip()
+        if "…" not in words and words.split()[:1] and words.split()[0] in RUN:
+            yield words
+
+
+PROGRAM = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static __attribute__((noinline)) long *make_node(void) { return calloc(1, sizeof(long)); }
+static void *add(void *word) {
+    const char *spins = getenv("SPINS");
+    for (long n = atol(spins ? spins : "100000"); n > 0; n--)
+        __atomic_fetch_add((long *)word, 1, __ATOMIC_RELAXED);
+    return NULL;
+}
+int main(void) {
+    pthread_t threads[2];
+    long *nodes[2];
+    for (int n = 0; n < 2; n++) nodes[n] = make_node();
+    for (int n = 0; n < 2; n++) pthread_create(&threads[n], NULL, add, nodes[n]);
+    for (int n = 0; n < 2; n++) pthread_join(threads[n], NULL);
+    puts("rate: 12.5\nWokeup 96 of 96 threads in 0.5 ms (+-1.0%)\nRequeued 96 of 96 threads in 0.7 ms (+-1.0%)\n"
+         "Averaged 4711 operations/sec (+- 0.1%), total secs = 10\nSystem Benchmarks Index Score   1234.5\n"
+         "Throughput 1234.5 MB/sec  96 clients  96 procs  max_latency=1.000 ms");
+}
+"""
+"""Two threads whose words lie in neighbouring heap blocks, and the figures that pages' --metric
+look for."""
+
+
+@pytest.fixture
+def reader(real, tmp_path: Path, monkeypatch):
+    """The command in a folder with the programs and files that pages name."""
+    for room in ("find", "workload", "model", "torture"):
+        program = ROOT / "build/native" / room / f"linewright-{room}"
+        if not program.exists():
+            pytest.skip(f"{program.name} is not built")
+    source = tmp_path / "reader.c"
+    source.write_text(PROGRAM)
+    made = tmp_path / "reader"
+    subprocess.run(["cc", "-O1", "-g", "-pthread", "-o", made, source], check=True)
+    path = tmp_path / "path"
+    path.mkdir()
+    for name in PROGRAMS:
+        shutil.copy(made, real.directory / name)
+    for name in ON_THE_PATH:
+        shutil.copy(made, path / name)
+    docker = path / "docker"
+    docker.write_text('#!/bin/sh\nshift 3\nexec "$@"\n')
+    linewright = path / "linewright"
+    linewright.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m linewright "$@"\n')
+    for script in (docker, linewright):
+        script.chmod(0o755)
+    before = real.environment
+    real.environment = lambda: (
+        before() | {"PATH": f"{path}:{before()['PATH']}", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    )
+    lay_out(real)
+    return real
+
+
+def lay_out(reader) -> None:
+    """The files that lines read."""
+    folder = reader.directory
+    shutil.copy(DATA / "find" / "c2c-5.txt", folder / "c2c.txt")
+    shutil.copy(DATA / "futex-arm64-server-2025.csv", folder / "table.csv")
+    (folder / "tests/py").mkdir(parents=True)
+    (folder / "tests/py/data").symlink_to(DATA)
+    (folder / "hosts.txt").write_text("local  # this machine\n")
+    machine = (ROOT / "machines/arm64-server-2025.toml").read_text()
+    (folder / "mine.toml").write_text(machine)
+
+
+def as_here(line: str) -> str:
+    """A line as it can run on this host."""
+    for pattern, shorter in SHORTER:
+        line = re.sub(pattern, shorter, line)
+    line = line.replace("ssh://user@host", "exec:env").replace("ssh://host", "exec:env")
+    options = line.partition(" -- ")[0]
+    if line.startswith("trial ") and "--runs" not in options:
+        line = line.replace("trial ", "trial --runs 2 --set warmup=0 ", 1)
+    if line.startswith("fleet "):
+        line += " --only plain_add --set launches=1"
+    return re.sub(r"^(find .*)--exact -- ", r"\1--exact -- env SPINS=20000 ", line)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in NAMES if any(lines_of(name))])
+def test_the_lines_of_a_page_run(reader, name: str, monkeypatch) -> None:
+    failed = {}
+    for line in lines_of(name):
+        if "workers.txt" in line:
+            continue  # a Dask cluster's: remote/test_dask.py
+        short = as_here(line)
+        environment = reader.environment() | {"SPINS": SPINS}
+        busy = None
+        if pid := re.search(r"--pid (\d+)", short):
+            busy = subprocess.Popen(
+                [reader.directory / "server"], env=environment | {"SPINS": "9" * 12}
+            )
+            short = short.replace(pid[0], f"--pid {busy.pid}")
+        done = waiting.run(
+            ["sh", "-c", f"linewright {short}"], cwd=reader.directory, env=environment
+        )
+        if busy:
+            busy.kill()
+            busy.wait()
+        said = done.stdout + done.stderr
+        print("$", short, "\n", said)
+        if done.returncode not in (0, 1):
+            failed[line] = said
+            continue
+        if "--json" not in short:
+            check_sentences(said)
+        why = refused(reader, said)
+        if why:
+            failed[line] = str(why)
+    assert failed == {}
