@@ -45,6 +45,7 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
         groups.setdefault(key(item), []).append(item)
     return groups
 
+
 BAND = 0.9
 """What a band holds: its 5th to its 95th percentile."""
 

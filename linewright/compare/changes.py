@@ -41,6 +41,7 @@ Turns = Mapping[str, str]
 class _CellInBoth(Struct, frozen=True):
     before: Summary
     after: Summary
+    figure: str
     obstacle: Obstacle | None
     contrast: Contrast | None
 
@@ -68,9 +69,16 @@ def turns(before: Iterable[Context], after: Iterable[Context]) -> dict[str, str]
     return dict((x[2], y[2]) if x[1] == 0 else (y[2], x[2]) for x, y in couples)
 
 
-def _obstacle(before: Summary, after: Summary) -> Obstacle | None:
+def _compared(before: Summary, after: Summary, exact: bool) -> str:
+    """What is compared of a cell.  Of two simulations the issue interval, where exposed costs are
+    withheld: it needs no measure of the work around the operation."""
+    withheld = before.withheld or after.withheld
+    return "issue" if exact and withheld else figure_of(before)
+
+
+def _obstacle(before: Summary, after: Summary, figure: str) -> Obstacle | None:
+    exposed = figure == "exposed"
     for side, summary in (("before", before), ("after", after)):
-        exposed = figure_of(summary) == "exposed"
         if summary.status != "ok" or summary.issue is None:
             return Obstacle("status", side, summary.status, summary.reason)
         if summary.emulated:
@@ -84,15 +92,15 @@ def _obstacle(before: Summary, after: Summary) -> Obstacle | None:
     return None
 
 
-def _figures(summary: Summary) -> dict[str, float]:
-    return summary.exposed_by_launch if figure_of(summary) == "exposed" else summary.by_launch
+def _figures(summary: Summary, figure: str) -> dict[str, float]:
+    return summary.exposed_by_launch if figure == "exposed" else summary.by_launch
 
 
 def _contrast(
-    before: Summary, after: Summary, beside: Turns, order: Mapping[str, int]
+    before: Summary, after: Summary, figure: str, beside: Turns, order: Mapping[str, int]
 ) -> Contrast | None:
-    one, two = _figures(before), _figures(after)
-    scale = "ns" if figure_of(before) == "exposed" else "ratio"
+    one, two = _figures(before, figure), _figures(after, figure)
+    scale = "ns" if figure == "exposed" else "ratio"
     if beside:
         turned = {k: two[beside[k]] for k in one if beside.get(k) in two}
         return paired_t(turned, one, scale, before.place_by_launch)
@@ -112,15 +120,19 @@ def _contrast(
     )
 
 
-def _exact(before: Summary, after: Summary, known: Mapping[str, Context]) -> Contrast | None:
+def _exact(
+    before: Summary, after: Summary, figure: str, known: Mapping[str, Context]
+) -> Contrast | None:
     """What two simulations differ by, over the launches that had the same random numbers: the whole
     truth about the two machines, without an interval. None where they share no launch."""
-    one, two = ({known[i].launch: ns for i, ns in _figures(s).items()} for s in (before, after))
+    one, two = (
+        {known[i].launch: ns for i, ns in _figures(s, figure).items()} for s in (before, after)
+    )
     shared = sorted(set(one) & set(two))
     if not shared:
         return None
     a, b = (float(np.median([side[launch] for launch in shared])) for side in (one, two))
-    scale = "ns" if figure_of(before) == "exposed" else "ratio"
+    scale = "ns" if figure == "exposed" else "ratio"
     value = b - a if scale == "ns" else b / a
     return Contrast(
         scale=scale, value=value, low=value, high=value, launches=len(shared), paired=True,
@@ -181,16 +193,18 @@ def _pairs(
         c: n
         for n, c in enumerate(sorted(known, key=lambda i: (known[i].started_utc, known[i].launch)))
     }
-    obstacles = [_obstacle(a, b) for a, b in shared]
-    if simulated(known.values()):
+    exact = simulated(known.values())
+    figures = [_compared(a, b, exact) for a, b in shared]
+    obstacles = [_obstacle(*pair, figure) for pair, figure in zip(shared, figures, strict=True)]
+    if exact:
         return [
-            _CellInBoth(a, b, found, None if found else _exact(a, b, known))
-            for (a, b), found in zip(shared, obstacles, strict=True)
+            _CellInBoth(a, b, figure, found, None if found else _exact(a, b, figure, known))
+            for (a, b), figure, found in zip(shared, figures, obstacles, strict=True)
         ]
     conditions = [noise_group_of(a.cell) for a, _ in shared]
     made = [
-        None if found else _contrast(a, b, beside, order)
-        for (a, b), found in zip(shared, obstacles, strict=True)
+        None if found else _contrast(a, b, figure, beside, order)
+        for (a, b), figure, found in zip(shared, figures, obstacles, strict=True)
     ]
     contrasts = add_components(
         pool_components(made, conditions, kind=kind_of),
@@ -198,8 +212,8 @@ def _pairs(
         _excess(shared),
     )
     return [
-        _CellInBoth(a, b, found, c)
-        for (a, b), found, c in zip(shared, obstacles, contrasts, strict=True)
+        _CellInBoth(a, b, figure, found, c)
+        for (a, b), figure, found, c in zip(shared, figures, obstacles, contrasts, strict=True)
     ]
 
 
@@ -220,8 +234,7 @@ def _excess(shared: Sequence[tuple[Summary, Summary]]) -> dict[tuple, Component]
 
 
 def _row(pair: _CellInBoth, label: str, p: float | None = None, same: float = 0.0) -> ComparisonRow:
-    a, b, c = pair.before, pair.after, pair.contrast
-    figure = figure_of(a)
+    a, b, c, figure = pair.before, pair.after, pair.contrast, pair.figure
     shown = [(s.exposed if figure == "exposed" and s.exposed else s.issue) for s in (a, b)]
     bound = max(SAME_NS, same * shown[0].median_ns) if figure == "exposed" and shown[0] else same
     why = "one_launch" if min(len(a.by_launch), len(b.by_launch)) < 2 else ""

@@ -192,7 +192,8 @@ class FleetRun:
         if share:
             member.share = max(member.share, min(1.0, int(share[1]) / 100))
         elif line.startswith(PREFIX):
-            member.last = one_line(line.removeprefix(PREFIX))
+            said = one_line(line.removeprefix(PREFIX))
+            member.last = said.removeprefix(f"{member.host.target}: ")
 
     def _end_late(self, limit_s: float) -> None:
         """A machine that answers no more must not keep the others from being measured."""

@@ -15,7 +15,7 @@ from scipy.spatial.distance import squareform
 
 from linewright.analysis.loading import load
 from linewright.analysis.summary import Summary
-from linewright.fleet.hosts import Host
+from linewright.fleet.hosts import Host, distinct
 from linewright.say.cell_words import in_words
 from linewright.schema import Cell, Context
 
@@ -61,20 +61,14 @@ class Groups(Struct, frozen=True):
 
 
 def machines(files: Mapping[Host, Path], note: Callable[[str], None]) -> list[FleetMachine]:
-    """The machines that have records, each once: of two hosts that led to one, which its
-    `machine_id` tells, the first is kept and the other named by a note."""
-    found: dict[str, FleetMachine] = {}
+    """The machines that have records, each once."""
+    found = {}
     for host, file in files.items():
-        loaded = load([str(file)], note)
-        if not loaded.summaries:
-            continue
-        context = next(iter(loaded.contexts.values()))
-        first = found.setdefault(
-            context.machine_id, FleetMachine(host, context, loaded.summaries)
-        ).host
-        if first is not host:
-            note(f"{host.target} is the machine of {first.target}, which counts once")
-    return list(found.values())
+        contexts, summaries = load([str(file)], note)
+        if summaries:
+            found[host] = FleetMachine(host, next(iter(contexts.values())), summaries)
+    ids = {host: machine.context.machine_id for host, machine in found.items()}
+    return [found[host] for host in distinct(ids, note)]
 
 
 def kind_of(cell: Cell) -> CellKind:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -45,6 +45,16 @@ def read_hosts(path: str) -> list[Host]:
     return named(
         [line if line.partition(":")[0] in SCHEMES else f"ssh://{line}" for line in lines], path
     )
+
+
+def distinct(machine_ids: Mapping[Host, str], note: Callable[[str], None]) -> list[Host]:
+    """Each machine once: of hosts that led to one, the first; the others are named by a note."""
+    first: dict[str, Host] = {}
+    for host, machine_id in machine_ids.items():
+        known = first.setdefault(machine_id, host)
+        if known is not host:
+            note(f"{host.target} is the machine of {known.target}, which counts once")
+    return list(first.values())
 
 
 def named(targets: Iterable[str], where: str) -> list[Host]:

@@ -14,9 +14,9 @@ from linewright.commands.report import report
 from linewright.commands.show import show
 from linewright.errors import DONE, UserError
 from linewright.fleet.fleet_run import FleetRun, incomplete, refusal
-from linewright.fleet.hosts import MOST_HOSTS, named
+from linewright.fleet.hosts import MOST_HOSTS, distinct, named
 from linewright.plans.request import DEFAULT_PLAN
-from linewright.records.files import moment, new_path
+from linewright.records.files import Reader, moment, new_path
 from linewright.show.console import note
 from linewright.show.progress import fitting
 
@@ -39,7 +39,9 @@ def measure_and_show(
     folder = Path(resume or out or new_path(f"{Path(plan).stem}-{moment()}").removesuffix(".jsonl"))
     team = FleetRun(named(on, "--on"), folder, words_of(options), resume is not None)
     run(team, limit_s(plan, options["--budget"]))
-    files = [str(path) for path in team.files]
+    known = {member.host: str(member.file) for member in team.members if member.file in team.files}
+    ids = {host: next(iter(Reader(path))).value.machine_id for host, path in known.items()}
+    files = [known[host] for host in distinct(ids, note)]
     if files and form != "none":
         show(files, form=form)
         try:

@@ -68,9 +68,10 @@ def document(comparison: Comparison, every: bool) -> Document:
 def _what(comparison: Comparison) -> str:
     """What the figures are, and below which difference two are the same."""
     if not comparison.baseline.sessions:
+        withheld = " (where it is withheld the issue interval, too)" if comparison.exact else ""
         return (
             "ns per operation, median of the launches: back to back the issue interval, with work "
-            f"the exposed cost; the same: within {100 * comparison.same:g} %, exposed within "
+            f"the exposed cost{withheld}; the same: within {100 * comparison.same:g} %, exposed within "
             f"{comparison.same_ns} ns"
         )
     session = comparison.baseline.sessions[0]

@@ -258,6 +258,18 @@ def test_two_simulations_are_compared_exactly_and_with_no_launches(count: int) -
             assert c.low == c.value == c.high == pytest.approx(after, abs=1e-9)
 
 
+def test_of_two_simulations_the_issue_interval_stands_in_for_a_withheld_cost() -> None:
+    (one, left), (two, right) = simulations([(cell("lock_add", work_iters=20), 5.0)], 7, 1.02)
+    sides = [
+        [msgspec.structs.replace(s, exposed=None, withheld="not_proportional") for s in side]
+        for side in (summarise(left, one), summarise(right, two))
+    ]
+    (row,) = compare(sides[0], [sides[1]], [*left, *right])[0]
+    assert (row.figure, row.finding) == ("issue", "worse") and row.before is not None
+    (row,) = compare(sides[0], [sides[1]])[0]
+    assert row.obstacle == Obstacle("withheld", "before", "not_proportional")
+
+
 def test_a_simulation_and_a_measurement_are_not_compared_exactly() -> None:
     costs = points({"lock_add": 5.0})
     (one, left), (two, right) = simulations(costs, 7, 1.02)

@@ -42,9 +42,11 @@ SHORTER = (
     (r"--cpus 0-\d+", "--cpus 0-1"),
     (r"--set threads=\S+", "--set threads=1,2"),
     (r"^sweep", "sweep --set runs=2 --set duration=10ms"),
-    (r"(--runs|--set runs=) ?\d+", r"\1 2"),
+    (r"(--runs |--set runs=)\d+", r"\g<1>2"),
 )
 """A test has less patience and fewer CPUs than a reader."""
+ELSEWHERE = r"nothing to try: on x86_64 each|for (arm64|i386): not found \(build it"
+"""Refusals that are right here: of what another architecture has, or its build."""
 SPINS = "20000000"
 
 
@@ -162,7 +164,8 @@ def test_the_lines_of_a_page_run(reader, name: str, monkeypatch) -> None:
         said = done.stdout + done.stderr
         print("$", short, "\n", said)
         if done.returncode not in (0, 1):
-            failed[line] = said
+            if not re.search(ELSEWHERE, said):
+                failed[line] = said
             continue
         if "--json" not in short:
             check_sentences(said)

@@ -15,16 +15,10 @@ import pytest
 from linewright import plans
 from linewright.model import machine_file
 from support.command_lines import refused
+from support.said import BROKEN, check_sentences
 
 CELLS = 3
 """Cells of each plan that are simulated: the first, one in the middle and the last."""
-INTERVAL = re.compile(
-    r"(?<![\w.+-])([0-9.]+)(?: ns)? (?:\(|[^.]*? error, )([0-9.]+) to ([0-9.]+)\b"
-)
-"""A figure and its interval: ``20.8 ns (19 to 23)``, and the band of ``explain``."""
-ROUNDED = 0.95
-"""An interval is shown with two digits."""
-BROKEN = re.compile(r"Traceback|internal error|\b[Nn]a[Nn]\b|\binf\b|\de[+-]\d|\bNone\b")
 
 
 @pytest.mark.parametrize("plan", plans.built_in())
@@ -64,16 +58,6 @@ def whole(command, *words: str) -> str:
     assert answer.returncode == 0, (words, said)
     assert not BROKEN.search(said), (words, said)
     return said
-
-
-def check_sentences(said: str) -> None:
-    """What is said agrees with itself: an interval holds the figure in front of it, as far as both
-    are rounded, and no thread starves among equals."""
-    words = " ".join(said.split())
-    assert not ("Jain's index) is 1.00" in words and "starve" in words), said
-    for found in INTERVAL.finditer(words):
-        middle, low, high = (float(part) for part in found.groups())
-        assert ROUNDED * low <= middle <= high / ROUNDED, (found[0], said)
 
 
 def structs(value: Any) -> Iterator[dict]:

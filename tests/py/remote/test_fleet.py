@@ -90,6 +90,15 @@ def test_one_machine_reached_twice_is_one(over, start):
     assert "2 machines in 1 group" in (over.directory / "fleet/fleet.html").read_text()
 
 
+def test_of_one_machine_reached_twice_one_is_shown(over, start):
+    for name in ("one", "again"):
+        start(name, **knobs(machine_id=f"{1:016x}"))
+    answer = over("measure", "--on", "ssh://one", "--on", "ssh://again", *FEW, "-o", "both")
+    assert answer.returncode == 0, answer.stderr
+    assert "ssh://again is the machine of ssh://one, which counts once" in answer.stderr
+    assert "2 launches" in answer.stdout and "4 launches" not in answer.stdout
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
