@@ -64,7 +64,16 @@ def quantity(value: float | None, unit: str) -> str:
         return f"{value / 2**20:.1f} MiB"
     if unit == "s":
         return f"{value:.3f} s" if abs(value) >= 1 else f"{value * 1e3:.4g} ms"
-    return f"{value:.6g}"
+    return plain(value, 6)
+
+
+def plain(value: float, digits: int = 4) -> str:
+    """A number of any size with `digits` significant digits and no exponent, thousands apart from
+    10,000 on: ``19,497,060``, ``0.0000395``."""
+    size = math.floor(math.log10(abs(value))) if value and math.isfinite(value) else 0
+    behind = min(max(digits - 1 - size, 0), 15)
+    text = f"{value:,.{behind}f}" if size > 3 else f"{value:.{behind}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def percent(share: float, signed: bool = True) -> str:

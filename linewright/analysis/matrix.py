@@ -155,7 +155,7 @@ def figure(s: Summary, beside: Sequence[Summary] = ()) -> Figure:
     than the cells beside it allow."""
     exposed = figure_of(s) == "exposed"
     ns = s.exposed if exposed else s.issue
-    if not exposed and s.issue and (s.band or s.issue.confidence > 0):
+    if not exposed and s.issue and s.issue.confidence > 0:
         ns = pooled_interval(s, beside)
     modes = tuple(mode.median_ns for mode in s.modes) if s.metastable and not exposed else ()
     return Figure(

@@ -40,6 +40,9 @@ cluster."""
 CLUSTER_VIRTUAL_S = 300.0
 """The same where a hypervisor may place virtual CPUs anew: states of one such machine lasted 7 s to
 10 minutes, 28 of 33 less than 130 s."""
+BAND = 0.9
+"""What a simulated cell's band holds: from its 5th to its 95th percentile."""
+
 FEWEST_CLUSTERS = 8
 """Clusters from which an interval promises that a repeat falls inside."""
 FEWEST_LINES = 8
@@ -355,6 +358,9 @@ def merge(machine_id: str, records: list[Record], contexts: Mapping[str, Context
     known = [contexts[r.context_id] for r in records if r.context_id in contexts]
     launches = sum(w[0].size > 0 for w in windows)
     contended = cell.contender == "same_line"
+    plain = _plain(usable, measured, records[0])
+    if issue is not None and "p05_ns" in plain["metrics"]:
+        issue = _band(issue.median_ns, plain["metrics"])
     on_lines = zip(measured, windows, strict=True) if judged_near_or_far(cell) else ()
     return Summary(
         cell=cell,
@@ -388,8 +394,15 @@ def merge(machine_id: str, records: list[Record], contexts: Mapping[str, Context
         windows=sum(w[0].size for w in windows),
         emulated=any(c.emulated for c in known),
         published=published,
-        **_plain(usable, measured, records[0]),
+        **plain,
     )
+
+
+def _band(ns: float, metrics: Mapping[str, float]) -> Interval:
+    """What a model may say of a cell: windows and launches alike have the same constants, so theirs
+    is no interval of the machine."""
+    low, high = min(metrics["p05_ns"], ns), max(metrics["p95_ns"], ns)
+    return Interval(median_ns=ns, low_ns=low, high_ns=high, confidence=BAND)
 
 
 def _plain(usable: list[Record], measured: list[Record], first: Record) -> dict:

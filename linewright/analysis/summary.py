@@ -46,10 +46,6 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     return groups
 
 
-BAND = 0.9
-"""What a band holds: its 5th to its 95th percentile."""
-
-
 class Summary(Struct, frozen=True, kw_only=True):
     """One cell on one machine, all its launches merged."""
 
@@ -150,13 +146,9 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     @property
     def band(self) -> Interval | None:
-        """Of a cell simulated on a calibrated machine: 5th to 95th percentile over draws of its
-        constants, with the model's own misses."""
-        if self.issue is None or "p05_ns" not in self.metrics:
-            return None
-        ns = self.issue.median_ns
-        low, high = min(self.metrics["p05_ns"], ns), max(self.metrics["p95_ns"], ns)
-        return Interval(median_ns=ns, low_ns=low, high_ns=high, confidence=BAND)
+        """The issue interval, of a cell simulated on a calibrated machine: from the 5th to the 95th
+        percentile over draws of its constants, with the model's own misses."""
+        return self.issue if "p05_ns" in self.metrics else None
 
     @property
     def has_figures(self) -> bool:

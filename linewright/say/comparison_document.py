@@ -71,8 +71,8 @@ def _what(comparison: Comparison) -> str:
         withheld = " (where it is withheld the issue interval, too)" if comparison.exact else ""
         return (
             "ns per operation, median of the launches: back to back the issue interval, with work "
-            f"the exposed cost{withheld}; the same: within {100 * comparison.same:g} %, exposed within "
-            f"{comparison.same_ns} ns"
+            f"the exposed cost{withheld}; the same: within {100 * comparison.same:g} %, exposed "
+            f"within {comparison.same_ns} ns"
         )
     session = comparison.baseline.sessions[0]
     return (

@@ -212,14 +212,15 @@ def _published(table: Published, program: str, threads: int) -> str:
     if row is None:
         return numbers.ABSENT
     change = numbers.rounded(100 * row.change, 1, True)
-    return f"{row.off:g}  {row.on:g}  {change} %{'' if row.threads else ' *'}"
+    ends = f"{numbers.plain(row.off, 6)}  {numbers.plain(row.on, 6)}"
+    return f"{ends}  {change} %{'' if row.threads else ' *'}"
 
 
 def _four_digits(value: float | None) -> str:
     """As the published table has them."""
     if value is None:
         return numbers.ABSENT
-    return f"{value:,.0f}" if value >= 1e4 else f"{value:.4g}"
+    return numbers.plain(value)
 
 
 def _with_mark(comparison: AgainstBaseline) -> str:

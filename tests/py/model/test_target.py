@@ -4,6 +4,7 @@ ns without calibration."""
 from __future__ import annotations
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -141,9 +142,27 @@ def test_the_nearest_calibrated_cell_is_in_every_record(plan_file, tmp_path: Pat
     assert apart[100] == 0
     assert 0.5 < apart[400] < 2  # from 200 to 400 units: one doubling
     shown = capsys.readouterr().out
-    assert "draws 5 %" in shown and "distance to the nearest cell" in shown
+    assert "band 5 %" in shown and "distance to the nearest cell" in shown
     assert main(["show", str(out), "--why", measured(out)[1][0].id]) == 0
-    assert "Over draws of the machine's constants" in capsys.readouterr().out
+    assert "Over draws of the machine's constants, and with the model's own error:" in (
+        capsys.readouterr().out
+    )
+
+
+def test_the_interval_of_a_simulated_figure_is_its_band(plan_file, tmp_path, capsys) -> None:
+    out = tmp_path / "out.jsonl"
+    measure(out, plan_file(LDADD, LDADD | BESIDE))
+    bands = {r.cell.threads: (r.metrics["p05_ns"], r.metrics["p95_ns"]) for r in measured(out)[1]}
+    capsys.readouterr()
+    assert main(["show", str(out)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    found = re.search(
+        r"atomic add: [0-9.]+ ns \(([0-9.]+) to ([0-9.]+)\) alone, "
+        r"[0-9.]+ ns \(([0-9.]+) to ([0-9.]+)\) with a second CPU",
+        said,
+    )
+    assert [float(end) for end in found.groups()] == pytest.approx(bands[1] + bands[2], rel=0.05)
+    assert " 90 %" in said and "95 %" not in said
 
 
 def test_counters_readers_and_wide_forms_run(plan_file, tmp_path: Path, capsys) -> None:

@@ -43,3 +43,11 @@ def test_what_rounds_to_zero_has_no_sign() -> None:
 def test_no_bound_is_below_what_it_bounds(value: float) -> None:
     assert float(numbers.at_most(value).removesuffix(" %")) >= 100 * value - 1e-6
     assert float(numbers.at_most_ns(value).removesuffix(" ns")) >= value - 1e-6
+
+
+@given(st.floats(1e-9, 1e12))
+def test_a_number_of_any_size_has_no_exponent(value: float) -> None:
+    text = numbers.plain(value)
+    assert "e" not in text
+    assert float(text.replace(",", "")) == pytest.approx(value, rel=0.0006)
+    assert numbers.plain(19497060.4) == "19,497,060" and numbers.plain(3.95e-5) == "0.0000395"
