@@ -110,7 +110,8 @@ std::string as_text(const Options &o, const Result &r, const std::string &policy
     out += "  per thread  " + per_thread_text(r.per_thread) + "\n";
     out += print("  fairness    %.4f (Jain's index)\n", r.fairness);
     out +=
-        line(waiting(o.kind), print("p50 %s, p99 %s, longest %s (%" PRIu64 " timed; the clock's own %s is in each)",
+        line(waiting(o.kind), print("p50 %s, p99 %s, longest %s (%" PRIu64
+                                    " timed, before and after the window too; the clock's own %s is in each)",
                                     ns_text(r.waits.p50_ns).c_str(), ns_text(r.waits.p99_ns).c_str(),
                                     ns_text(r.waits.longest_ns).c_str(), r.waits.timed, ns_text(r.waits.clock_ns).c_str()));
     if (in_rounds(o))

@@ -53,7 +53,8 @@ def run(
     asked: SweepPlan, workload: Path, show: Callable[[int, int], None] = lambda done, of: None
 ) -> list[SweepRun]:
     """Run every program at every number of threads under every setting, once a round, each round in
-    an order of its own."""
+    an order of its own. Within a round the runs are given in the order of the settings: the first
+    of them is the baseline, whichever ran first."""
     chance = random.Random(asked.seed)
     every = [
         (program, threads, name)
@@ -67,7 +68,8 @@ def run(
         for program, threads, name in every:
             samples.append(_sample(asked, workload, program, threads, name, number))
             show(len(samples), asked.rounds * len(every))
-    return samples
+    place = {name: number for number, name in enumerate(asked.settings)}
+    return sorted(samples, key=lambda s: (s.round, place[s.setting]))
 
 
 def _sample(

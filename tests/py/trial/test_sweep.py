@@ -77,6 +77,18 @@ def test_more_is_better_where_the_unit_is_a_rate():
     assert found.comparisons[0].better is True
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_first_setting_is_the_baseline_whichever_ran_first(tmp_path, seed: int):
+    program = tmp_path / "workload"
+    figure = '{"figure": {"unit": "ms", "higher_is_better": false, "value": 1.5}}'
+    program.write_text(f"#!/bin/sh\necho '{figure}'\n")
+    program.chmod(0o755)
+    settings = {"off": "default", "on": "prefetch"}
+    asked = workload_sweep.SweepPlan(["futex-wake", "futex-hash"], [1, 2], settings, 3, "1ms", seed)
+    (table,) = sweep_document(workload_sweep.run(asked, program)).tables
+    assert table.headings[3:] == ["off", "on", "change of on"]
+
+
 def test_the_table_has_the_published_shape():
     published = from_table(TABLE.read_text(), TABLE.name)
     (table,) = sweep_document(samples(0.0907, 0.0761), published).tables
