@@ -50,7 +50,7 @@ SHORTER = (
 """A test has less patience and fewer CPUs than a reader."""
 ELSEWHERE = r"nothing to try: on x86_64 each|for (arm64|i386): not found \(build it"
 """Refusals that are right here: of what another architecture has, or its build."""
-SPINS = "20000000"
+SPINS = "5000000"
 
 
 def lines_of(name: str) -> Iterator[str]:
@@ -97,7 +97,7 @@ def apart() -> Iterator[None]:
 
 
 @pytest.fixture
-def reader(real, tmp_path: Path, monkeypatch):
+def reader(real, tmp_path: Path):
     """The command in a folder with the programs and files that pages name."""
     for room in ("find", "workload", "model", "torture"):
         program = ROOT / "build/native" / room / f"linewright-{room}"
@@ -160,7 +160,7 @@ def made(reader, line: str) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NAMES if any(lines_of(name))])
-def test_the_lines_of_a_page_run(reader, name: str, monkeypatch) -> None:
+def test_the_lines_of_a_page_run(reader, name: str) -> None:
     failed = {}
     for line in lines_of(name):
         if "workers.txt" in line or (line.startswith("compare") and not made(reader, line)):
