@@ -18,15 +18,16 @@ PHASES = {
 """What an operation's time goes to; docs/guide/model.md says more of each."""
 COLUMNS: tuple[Column[Summary], ...] = (
     Column(
-        "draws 5 %",
+        "band 5 %",
         lambda s: _figure(s, "p05_ns"),
-        meaning="5th percentile over draws of the simulated machine's constants.",
+        meaning="5th percentile over draws of the simulated machine's constants, with the model's"
+        " own error.",
     ),
     Column("50 %", lambda s: _figure(s, "p50_ns")),
     Column(
         "95 %",
         lambda s: _figure(s, "p95_ns"),
-        meaning="95th percentile over these draws.",
+        meaning="95th percentile of the same.",
     ),
     Column(
         "away",
@@ -60,9 +61,9 @@ def lines(summary: Summary) -> list[str]:
         if f"{name}_ns" in m
     )
     said = [
-        f"Over draws of the machine's constants: {numbers.cost(m['p05_ns'])} to "
-        f"{numbers.cost(m['p95_ns'])} ns (5th to 95th"
-        f" percentile), middle {numbers.cost(m['p50_ns'])}."
+        "Over draws of the machine's constants, and with the model's own error: "
+        f"{numbers.cost(m['p05_ns'])} to {numbers.cost(m['p95_ns'])} ns (5th to 95th percentile), "
+        f"middle {numbers.cost(m['p50_ns'])}."
     ]
     if parts:
         said.append(f"An operation's ns: {parts}.")
