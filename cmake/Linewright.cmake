@@ -28,13 +28,15 @@ function(lw_own_target target)
   endif()
 endfunction()
 
-# lw_one_unit(<target> [files that stay alone…]): where everything is compiled once, files that time nothing are compiled as one,
-# and what they include is parsed once. Elsewhere each is alone: an edit compiles little again, and clang-tidy finds them.
-function(lw_one_unit target)
+# lw_few_units(<target> [files that stay alone…]): files that time nothing are compiled five as one, so that what they include is
+# parsed once, and an edit still compiles little again; where everything is compiled once, all as one.
+function(lw_few_units target)
+  set(files 5)
   if(LINEWRIGHT_ONCE)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
-    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    set(files 0)
   endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 if(LINEWRIGHT_SANITIZE)
   add_compile_options(-fsanitize=${LINEWRIGHT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
@@ -58,7 +60,9 @@ function(lw_add_googletest)
     message(FATAL_ERROR "GoogleTest sources are missing: apt install googletest")
   endif()
   add_subdirectory(/usr/src/googletest ${CMAKE_BINARY_DIR}/googletest EXCLUDE_FROM_ALL)
-  target_compile_options(gtest PRIVATE -O1)
+  foreach(library IN ITEMS gtest gtest_main)
+    target_compile_options(${library} PRIVATE -O0 -g0)
+  endforeach()
 endfunction()
 
 # Tests of the areas with LW_TEST_LABELS have those labels: which lane of scripts/test.sh runs them follows from that.
@@ -109,18 +113,26 @@ function(lw_variant)
   endif()
 endfunction()
 
-# lw_gtest(<name> [VARIANT] SOURCES … [LIBRARIES …] [LABELS …] [TIMEOUT s] [LOCK name]): one GoogleTest program, one ctest. In
-# areas with labels (programs) by -O1, a quarter less to compile: nothing inlined from our headers is their subject.
+# lw_gtest(<name> [VARIANT] [INLINED] SOURCES … [LIBRARIES …] [LABELS …] [TIMEOUT s] [LOCK name]): one GoogleTest program, one ctest.
+# What compilers make of our inline functions is the subject of INLINED ones; all others are compiled by -O1, which takes a quarter less.
 function(lw_gtest name)
-  cmake_parse_arguments(T "VARIANT" "TIMEOUT;LOCK" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(T "VARIANT;INLINED" "TIMEOUT;LOCK" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${T_SOURCES})
+  list(FILTER T_SOURCES INCLUDE REGEX "[.]cpp$")
+  list(LENGTH T_SOURCES files)
+  if(files GREATER 1) # gtest.h is parsed once
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+  endif()
   if(T_VARIANT)
     lw_variant(${name})
     list(APPEND T_LABELS ${LW_VARIANT})
   endif()
   lw_own_target(${name})
-  if(LW_TEST_LABELS)
+  if(NOT T_INLINED AND NOT LINEWRIGHT_SANITIZE) # sanitizers' presets choose their own
     target_compile_options(${name} PRIVATE -O1)
+  endif()
+  if(CMAKE_TOOLCHAIN_FILE)
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-g0>)
   endif()
   target_link_libraries(${name} PRIVATE linewright_headers ${T_LIBRARIES} gtest gtest_main Threads::Threads)
   lw_test_command(NAME ${name} COMMAND $<TARGET_FILE:${name}> TIMEOUT ${T_TIMEOUT} LOCK ${T_LOCK}

@@ -64,6 +64,9 @@ beside() { # beside COMMAND…; its process is $!
     set +m
 }
 
+# Bytecode is kept, whatever the user's settings: the command is started hundreds of times, and would be compiled each time.
+unset PYTHONDONTWRITEBYTECODE
+
 # In a network namespace of its own, which has no network.
 without_network() { # without_network COMMAND…
     local user=(--map-current-user)

@@ -14,16 +14,16 @@ using namespace lw::model;
 constexpr std::array requests{Request::read_shared, Request::read_unique, Request::far_atomic, Request::clean,
                               Request::clean_invalidate};
 
-enum class Step : char { idle, asked, served };
+enum class Turn : char { idle, asked, served };
 enum class Home : char { idle, snooping, granted };
 
 // One line with its cores, and which of the copies hold the value written last.
 struct World {
     explicit World(const std::vector<unsigned> &groups)
-        : line(groups), step(groups.size(), Step::idle), wants(groups.size(), Request::read_shared), fresh(groups.size()) {}
+        : line(groups), step(groups.size(), Turn::idle), wants(groups.size(), Request::read_shared), fresh(groups.size()) {}
 
     Line line;
-    std::vector<Step> step;
+    std::vector<Turn> step;
     std::vector<Request> wants;
     std::vector<bool> fresh;
     bool home_fresh = true;
@@ -34,7 +34,7 @@ struct World {
         for (unsigned core = 0; core < step.size(); ++core) {
             text += static_cast<char>('0' + static_cast<int>(line.state(core)));
             text += static_cast<char>('a' + static_cast<int>(step[core]));
-            text += step[core] == Step::idle ? '-' : static_cast<char>('A' + static_cast<int>(wants[core]));
+            text += step[core] == Turn::idle ? '-' : static_cast<char>('A' + static_cast<int>(wants[core]));
             text += fresh[core] ? '+' : '.';
             text += line.unanswered().test(core) && home == Home::snooping ? '!' : '.';
             text += line.holders().test(core) ? 'h' : '.';
@@ -88,7 +88,7 @@ struct World {
         for (unsigned other = 0; other < step.size(); ++other)
             if (line.state(other) == State::I)
                 fresh[other] = false;
-        step[core] = Step::idle;
+        step[core] = Turn::idle;
     }
 
     void grant() {
@@ -104,17 +104,17 @@ struct World {
         if (state == State::I)
             fresh[core] = false;
         home = Home::granted;
-        step[core] = Step::served;
+        step[core] = Turn::served;
     }
 };
 
 template <class Visit> void successors(const World &world, Visit visit) {
     const unsigned cores = static_cast<unsigned>(world.step.size());
     for (unsigned core = 0; core < cores; ++core) {
-        if (world.step[core] == Step::idle) {
+        if (world.step[core] == Turn::idle) {
             for (Request request : requests) {
                 World next = world;
-                next.step[core] = Step::asked;
+                next.step[core] = Turn::asked;
                 next.wants[core] = request;
                 visit(next);
             }
@@ -125,14 +125,14 @@ template <class Visit> void successors(const World &world, Visit visit) {
             next.written_by(core);
             visit(next);
         }
-        if (world.home == Home::idle && world.step[core] == Step::asked) {
+        if (world.home == Home::idle && world.step[core] == Turn::asked) {
             World next = world;
             next.line.begin(core, world.wants[core]);
             next.home = Home::snooping;
             visit(next);
         }
         const bool reads = world.wants[core] == Request::read_shared || world.wants[core] == Request::read_unique;
-        if (world.step[core] == Step::asked && reads && world.line.within_group(core, world.wants[core])) {
+        if (world.step[core] == Turn::asked && reads && world.line.within_group(core, world.wants[core])) {
             World next = world;
             next.serve_within_group(core);
             visit(next);
@@ -150,7 +150,7 @@ template <class Visit> void successors(const World &world, Visit visit) {
     }
     if (world.home == Home::granted) {
         World next = world;
-        next.step[world.line.requester()] = Step::idle;
+        next.step[world.line.requester()] = Turn::idle;
         next.line.release();
         next.home = Home::idle;
         visit(next);

@@ -14,17 +14,18 @@ import pytest
 
 from linewright.analysis import loading
 from linewright.compare import in_turns
+from linewright.plans.request import LAUNCH
 from linewright.records import files as records
-from support.places import FAKE_PROBE, ROOT
+from support.places import ROOT
 
 PROGRAM = """
-import pathlib, sys, time
+import os, pathlib, sys, time
 sys.path[:0] = [{root!r}, {tests!r}]
 import msgspec, numpy
 from support.analysis_samples import contexts_of, points, together, write
 out, factor = pathlib.Path(sys.argv[1]), float(sys.argv[2])
 turn = len(list(out.parent.glob("calls-*")))
-(out.parent / f"calls-{{turn}}").touch()
+(out.parent / f"calls-{{turn}}").write_text(os.environ[{launch!r}])
 rng = numpy.random.default_rng(turn // 2)
 cells = points({{"stadd": 5.0 * factor, "ldadd": 7.0}})
 records = together(cells, rng, count=1, prefix=f"{{turn:x}}", drift=0, shared=0.2, own=0.001)
@@ -38,7 +39,9 @@ def sides(command):
     """Two commands whose true costs differ by `factor` in one of two cells; both see the same luck
     in one turn."""
     program = command.directory / "side.py"
-    program.write_text(PROGRAM.format(root=str(ROOT), tests=str(ROOT / "tests" / "py")))
+    program.write_text(
+        PROGRAM.format(root=str(ROOT), tests=str(ROOT / "tests" / "py"), launch=LAUNCH)
+    )
 
     def make(factor: float) -> list[str]:
         return [
@@ -61,7 +64,7 @@ def test_a_small_change_is_found_between_launches_that_differ_by_a_fifth(command
     )
 
 
-def test_no_change_is_no_change(command, sides):
+def test_no_change_is_no_change_and_turns_differ_in_the_launch(command, sides):
     answer = command(
         "compare",
         "--measure",
@@ -73,6 +76,10 @@ def test_no_change_is_no_change(command, sides):
     )
     assert re.search(r"records are in results/compare-\S+/a.jsonl and", answer.stderr)
     assert answer.returncode == 0 and ": passed" in " ".join(answer.stdout.split())
+    asked = [kept(command, f"calls-{call}").read_text() for call in range(10)]
+    assert asked == ["0", "0", "1", "1", "2", "2", "3", "3", "4", "4"], "as its two sides do not"
+    for side in in_turns.NAMES:
+        assert {number for _, number in launches_of(kept(command, side))} == set(range(5))
 
 
 @pytest.mark.parametrize(
@@ -111,29 +118,12 @@ def launches_of(path) -> list[tuple[str, int]]:
     return [(r.context_id, r.launch) for r in records.read(path, print)[1]]
 
 
-def test_turns_differ_in_the_launch_and_their_two_sides_do_not(command):
-    """Placement of code follows the number of the launch: five launches numbered 0 were five times
-    one placement."""
-    words = "linewright measure --only plain_add --set launches=1 --budget 5s --output {output}"
-    spy = command.directory / "spy"
-    spy.write_text(
-        "#!/bin/sh\n"
-        f'case "$1" in "") tee -a {command.directory}/plans | {sys.executable} {FAKE_PROBE};;\n'
-        f'*) exec {sys.executable} {FAKE_PROBE} "$@";; esac\n'
-    )
-    spy.chmod(0o755)
-    command.probe = spy
-    one = words.replace("linewright", f"{sys.executable} -m linewright", 1)
-    answer = command("compare", "--measure", one, one, "--launches", "5", "--format", "json")
-    assert answer.returncode == 0, answer.stderr
-    asked = [
-        json.loads(text)["launch"]
-        for text in (command.directory / "plans").read_text().replace("}{", "}\n{").splitlines()
-    ]
-    assert asked == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
-    for side in in_turns.NAMES:
-        numbers = [number for _, number in launches_of(kept(command, side))]
-        assert sorted(set(numbers)) == list(range(5))
+def test_a_measurement_takes_the_number_of_its_turn(command):
+    """Placement of code follows it: five launches numbered 0 were five times one placement."""
+    command.patch.setenv(LAUNCH, "3")
+    words = ["--only", "plain_add", "--set", "launches=1", "-o", "one.jsonl"]
+    assert command("measure", *words).returncode == 0
+    assert {number for _, number in launches_of(command.directory / "one.jsonl")} == {3}
 
 
 def test_a_command_with_several_launches_is_refused(command, tmp_path):

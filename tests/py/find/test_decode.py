@@ -202,7 +202,7 @@ def test_a_close_look_sees_what_the_wide_one_sees() -> None:
     }
     some = [(f, path) for path in loaded for f in module(path).functions]
     function, path = max(some, key=lambda pair: pair[0].size)
-    source = Bytes(content(path, function.address, min(function.size, 8000)))
+    source = Bytes(content(path, function.address, min(function.size, 4000)))
     starts = [i.address for i in Decoder("x86_64", source)._arch.forwards(source.code, BASE, 64)]
     wide, close = Decoder("x86_64", source), Decoder("x86_64", source)
     differ = 0
