@@ -84,6 +84,8 @@ if command -v ccache >/dev/null; then
     export CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR-1}
     # A clone elsewhere compiles the same: paths below the checkout count as relative ones.
     export CCACHE_BASEDIR=${CCACHE_BASEDIR-$PWD}
+    # What a file includes is taken from the compiler's own list: it is preprocessed once, not twice.
+    export CCACHE_DEPEND=${CCACHE_DEPEND-1}
     export CMAKE_C_COMPILER_LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER-ccache}
     export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
 fi
