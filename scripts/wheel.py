@@ -15,6 +15,7 @@ import re
 import sys
 import zipfile
 from pathlib import Path
+from platform import libc_ver
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
@@ -33,7 +34,9 @@ LIBRARIES = {
     "libstdc++.so.6",
 }
 """What every platform of the tag has (PEP 600); anything else would have to come along."""
-GLIBCXX = {"3.4.19": 17, "3.4.24": 27, "3.4.26": 31, "3.4.28": 31, "3.4.29": 34, "3.4.30": 35}
+GLIBCXX = {
+    "3.4.19": 17, "3.4.24": 27, "3.4.26": 31, "3.4.28": 31, "3.4.29": 34, "3.4.30": 35, "3.4.33": 39
+}  # fmt: skip
 """glibc of the manylinux platform whose libstdc++ has these symbol versions, from the policies of
 auditwheel."""
 EPOCH = (2020, 1, 1, 0, 0, 0)
@@ -63,15 +66,14 @@ def needs(data: bytes) -> tuple[set[str], int]:
 
 
 def cxx_minor(version: str) -> int:
-    """glibc's minor version of the oldest platform with this version of libstdc++'s symbols."""
+    """glibc's minor version of the oldest platform with this version of libstdc++'s symbols. Of a
+    newer one than any that is known, this machine is such a platform: the wheel is built here."""
 
     def key(text: str) -> tuple[int, ...]:
         return tuple(map(int, text.split(".")))
 
     fitting = [minor for known, minor in GLIBCXX.items() if key(version) <= key(known)]
-    if not fitting:
-        sys.exit(f"wheel: no platform is known whose libstdc++ has GLIBCXX_{version}")
-    return min(fitting)
+    return min(fitting, default=int(libc_ver()[1].split(".")[1]))
 
 
 def platform_tag(files: dict[str, bytes], machine: str) -> str:
