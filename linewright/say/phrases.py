@@ -50,8 +50,8 @@ def measure_on(contexts: Sequence[Context]) -> str:
     target = contexts[0].target if contexts else "local"
     if target in ("", "local", "published"):
         return "linewright measure"
-    kind, _, rest = target.partition(":")
-    where = shlex.quote(f"{wings.scheme_of(kind)}:{rest}")
+    kind = target.partition(":")[0]
+    where = shlex.quote(wings.scheme_of(kind) + target[len(kind) :])
     return f"linewright measure --on {where}"
 
 
