@@ -29,7 +29,7 @@ LEAST_NS = 0.5
 class Floor(Struct, frozen=True, kw_only=True):
     """What forms with identical machine code differed by under one condition."""
 
-    condition: NoiseGroup
+    group: NoiseGroup
     pairs: int
     size: float
     """Largest difference: a share of issue intervals, with work ns of exposed costs."""
@@ -184,7 +184,7 @@ def floors(summaries: Iterable[Summary], arch: str) -> dict[NoiseGroup, Floor]:
     away = lambda c: abs(c.value) if c.scale == "ns" else max(c.value, 1 / c.value) - 1
     return {
         condition: Floor(
-            condition=condition,
+            group=condition,
             pairs=len(own),
             size=max(map(away, own)),
             scale=own[0].scale,

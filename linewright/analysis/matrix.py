@@ -57,7 +57,7 @@ class BestAlternative(Struct, frozen=True, kw_only=True):
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """One cell of the matrix: an operation under one condition."""
+    """One cell of the matrix: an operation in one column."""
 
     default: Figure | None
     """The form that a compiler emits, which the others are compared with; None where it has no
@@ -69,7 +69,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     """Why there is no figure: a status, a flag, ``not_measured``, ``withheld``, ``no_baseline``."""
 
 
-class Condition(Struct, frozen=True, kw_only=True):
+class MatrixColumn(Struct, frozen=True, kw_only=True):
     """One column of the matrix: where the operation is performed, and what may be said there."""
 
     key: Literal["alone", "work", "contended"]
@@ -102,7 +102,7 @@ class Row(Struct, frozen=True, kw_only=True):
     name: str = ""
     """In words, which say/ gives: ``add``, ``CAS, reads first``."""
     entries: dict[str, Entry]
-    """By the key of the condition."""
+    """By the key of the column."""
 
 
 def column_key(s: Summary) -> str:
@@ -112,7 +112,7 @@ def column_key(s: Summary) -> str:
     return "" if s.cell.contender != "none" else "work" if s.cell.work_iters else "alone"
 
 
-def conditions(m: MachineAnswers) -> list[Condition]:
+def columns_of(m: MachineAnswers) -> list[MatrixColumn]:
     """The three columns, each at the least work or spacing at which the add was measured that
     stands in the first: a published table has other forms at other points."""
     keyed = {key: [s for s in m.one_line if column_key(s) == key] for key in _KEYS}
@@ -121,18 +121,18 @@ def conditions(m: MachineAnswers) -> list[Condition]:
         key: [s for s in own if plain and s.cell.form == plain.cell.form] or own
         for key, own in keyed.items()
     }
-    return [_condition(key, own, m) for key, own in chosen.items() if own]
+    return [_column(key, own, m) for key, own in chosen.items() if own]
 
 
 _KEYS = ("alone", "work", "contended")
 
 
-def _condition(key: str, own: Sequence[Summary], m: MachineAnswers) -> Condition:
+def _column(key: str, own: Sequence[Summary], m: MachineAnswers) -> MatrixColumn:
     example = min(own, key=lambda s: (s.cell.threads, s.cell.work_iters, s.cell.contender_iters))
     exposed, cell = figure_of(example) == "exposed", example.cell
     floor = m.floors.get(noise_group_of(cell))
     loop = m.work_loop if cell.work_iters and cell.work == "chain" else None
-    return Condition(
+    return MatrixColumn(
         key=key,
         situation=_column_of(cell),
         placement=example.placement_class,
@@ -178,7 +178,7 @@ def shown_ratio(first: Figure | None, second: Figure | None) -> tuple[float, flo
     return None if low <= 1 <= high else (low, high)
 
 
-def rows(m: MachineAnswers, columns: Sequence[Condition]) -> list[Row]:
+def rows(m: MachineAnswers, columns: Sequence[MatrixColumn]) -> list[Row]:
     """The operations that were measured, each with its entry in every column."""
     answers = []
     for operation, loop in ROWS:
@@ -201,7 +201,7 @@ def rows(m: MachineAnswers, columns: Sequence[Condition]) -> list[Row]:
 
 
 def _entry(
-    own: Sequence[Summary], c: Condition, operation: str, loop: str, m: MachineAnswers
+    own: Sequence[Summary], c: MatrixColumn, operation: str, loop: str, m: MachineAnswers
 ) -> Entry:
     measured = [s for s in own if s.has_figures]
     if not measured:
@@ -222,7 +222,7 @@ def _default(usable: Sequence[Summary], operation: str, loop: str) -> Summary:
 
 
 def _versus(
-    default: Summary, c: Condition, operation: str, m: MachineAnswers
+    default: Summary, c: MatrixColumn, operation: str, m: MachineAnswers
 ) -> BestAlternative | None:
     """The alternative that saves most, or that might."""
     judgements = [

@@ -54,10 +54,10 @@ def common_costs(documents: Sequence[Document]) -> list[CommonCost]:
 def _costs(document: Document) -> list[tuple[str, Figure]]:
     """The back-to-back figures of the matrix, then the price list, by name."""
     costs = [
-        (f"{row.name}, {heading(condition)}", entry.default)
+        (f"{row.name}, {heading(column)}", entry.default)
         for row in document.rows
-        for condition in document.conditions
-        if condition.key != "work" and (entry := row.entries.get(condition.key)) and entry.default
+        for column in document.columns
+        if column.key != "work" and (entry := row.entries.get(column.key)) and entry.default
     ]
     for price in document.prices:
         if price.contended and not price.reference:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 
 from linewright import numbers
-from linewright.analysis.matrix import Condition, Entry, Figure, Row
+from linewright.analysis.matrix import Entry, Figure, MatrixColumn, Row
 from linewright.analysis.price_list import Price
 from linewright.analysis.summary import Summary
 from linewright.forms import PREFETCHES, made_of
@@ -127,38 +127,36 @@ def why_none(entry: Entry) -> str:
     return in_english(entry.why)
 
 
-def heading(condition: Condition) -> str:
+def heading(column: MatrixColumn) -> str:
     """A column of the matrix: ``alone``, ``in 20 work``, ``2 CPUs``."""
-    return condition.situation.without("contender_iters").short()
+    return column.situation.without("contender_iters").short()
 
 
-def work_length(condition: Condition) -> str:
-    """How long the work of a condition takes, or where that is unknown its units."""
-    units = condition.situation.work_iters
-    length = units * condition.unit_ns
+def work_length(column: MatrixColumn) -> str:
+    """How long a column's work takes, or where that is unknown its units."""
+    units = column.situation.work_iters
+    length = units * column.unit_ns
     return f"{numbers.figure(length, 2)} ns" if length > 0 else f"{units} units"
 
 
-def same_within(condition: Condition) -> str:
-    """What ``=`` promises under a condition: ``5 %`` or ``0.5 ns``."""
-    return (
-        f"{condition.same:.1f} ns" if condition.scale == "ns" else f"{100 * condition.same:.0f} %"
-    )
+def same_within(column: MatrixColumn) -> str:
+    """What ``=`` promises in a column: ``5 %`` or ``0.5 ns``."""
+    return f"{column.same:.1f} ns" if column.scale == "ns" else f"{100 * column.same:.0f} %"
 
 
-def shown_conditions(document: Document) -> list[Condition]:
-    """The conditions under which some operation has a figure; the limits say why one has none."""
+def shown_columns(document: Document) -> list[MatrixColumn]:
+    """The columns in which some operation has a figure; the limits say why one has none."""
     return [
-        condition
-        for condition in document.conditions
-        if any(entry.default for row in document.rows if (entry := row.entries.get(condition.key)))
+        column
+        for column in document.columns
+        if any(entry.default for row in document.rows if (entry := row.entries.get(column.key)))
     ]
 
 
 def controls(document: Document) -> list[str]:
     """The run's own controls, its noise floor and its loop of work, as far as they were
     measured."""
-    shown = shown_conditions(document)
+    shown = shown_columns(document)
     floors = [f"{heading(c)} {numbers.within(c.floor, c.scale)}" for c in shown if c.pairs]
     loops = [
         f"work linear to {numbers.at_most(c.bent)}, steady to {numbers.at_most(c.spread)}"
@@ -174,25 +172,25 @@ def control_line(document: Document) -> str:
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
-def entry_words(entry: Entry, condition: Condition) -> str:
+def entry_words(entry: Entry, column: MatrixColumn) -> str:
     """An entry of the matrix without signs: its cost, contended the interval, and what is known of
     the best other form."""
     if entry.default is None:
         return f"{why_none(entry) or 'no figure'}."
     text = figure_words(entry.default)
-    if condition.key == "contended" and (ends := span(entry.default)):
+    if column.key == "contended" and (ends := span(entry.default)):
         text += f", interval {ends.replace('–', ' to ')}"
-    return f"{text}.{_versus(entry, condition)}"
+    return f"{text}.{_versus(entry, column)}"
 
 
-def _versus(entry: Entry, condition: Condition) -> str:
+def _versus(entry: Entry, column: MatrixColumn) -> str:
     versus = entry.versus
     if versus is None:
         return ""
     name = other_form(entry)
     change = numbers.change_in_words(versus.low, versus.high, versus.scale)
     if versus.answer == "same":
-        return f" {name}: the same within {same_within(condition)}."
+        return f" {name}: the same within {same_within(column)}."
     if versus.answer == "undecided":
         return f" {name}: undecided{f', {change} remains possible' if change else ''}."
     if versus.answer == "slower":

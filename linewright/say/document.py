@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from linewright.analysis.matrix import Condition, Row
+from linewright.analysis.matrix import MatrixColumn, Row
 from linewright.analysis.price_list import Price
 from linewright.analysis.setting_choice import Choice
 from linewright.say.sentence import Sentence
@@ -93,7 +93,7 @@ class Document(Struct, frozen=True, kw_only=True):
     limits: list[Sentence] = []
     """What is withheld, not believed, or holds only here; the most important first."""
     width_bits: int = 64
-    conditions: list[Condition] = []
+    columns: list[MatrixColumn] = []
     rows: list[Row] = []
     prices: list[Price] = []
     missing: list[Sentence] = []

@@ -11,7 +11,7 @@ from linewright import numbers
 from linewright.analysis import matrix, price_list
 from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
 from linewright.analysis.machine_answers import MachineAnswers, machines_with_answers
-from linewright.analysis.matrix import Condition
+from linewright.analysis.matrix import MatrixColumn
 from linewright.analysis.summary import Summary
 from linewright.say.cost_words import price_name, row_name
 from linewright.say.document import Document
@@ -52,7 +52,7 @@ def advise(
 
 def document(m: MachineAnswers) -> Document:
     """The document of one machine, without its evidence."""
-    conditions, decision = matrix.conditions(m), setting(m)
+    columns, decision = matrix.columns_of(m), setting(m)
     launches = max((s.launches for s in m.summaries if s.has_figures), default=0)
     where = "; linewright advise shows where" * (decision.why == "depends")
     choice = decision.sentence
@@ -69,22 +69,22 @@ def document(m: MachineAnswers) -> Document:
         run=of_run([*_run(m, launches), *[f"coarse: {FEW_LAUNCHES}"] * coarse]),
         coarse=coarse,
         warning=_warning(m),
-        headline=_headline(m, conditions),
+        headline=_headline(m, columns),
         uses=use(m),
-        settings=[choice] if conditions else [],
+        settings=[choice] if columns else [],
         undecided=undecided_sentences(m.of_width, m),
         limits=limits(m),
         width_bits=m.width_bits,
-        conditions=conditions,
-        rows=[named(row, name=row_name(row)) for row in matrix.rows(m, conditions)],
+        columns=columns,
+        rows=[named(row, name=row_name(row)) for row in matrix.rows(m, columns)],
         prices=[named(price, name=price_name(price)) for price in price_list.prices(m)],
         missing=_missing(m),
     )
 
 
-def _headline(m: MachineAnswers, conditions: Sequence[Condition]) -> list[Sentence]:
+def _headline(m: MachineAnswers, columns: Sequence[MatrixColumn]) -> list[Sentence]:
     """What an atomic add costs; of records of another kind, the first sentences of the verdict."""
-    if conditions or m.emulated:
+    if columns or m.emulated:
         return [*headline(m), *at_the_interconnect(m)]
     found = verdict_of(m)
     more = len(found) - OTHER_PLANS

@@ -197,7 +197,7 @@ def control_sentences(m: MachineAnswers) -> list[Sentence]:
 
 
 def _floor_where(f: Floor) -> str:
-    situation = f.condition.situation
+    situation = f.group.situation
     return situation.words() if situation.work_iters else situation.sharers
 
 

@@ -33,11 +33,11 @@ def _of(screen: Document) -> Iterator[str]:
     if screen.rows:
         yield f"Matrix of {screen.width_bits}-bit operations, nanoseconds per operation."
     for row in screen.rows:
-        for condition in screen.conditions:
-            if entry := row.entries.get(condition.key):
-                situation = condition.situation
+        for column in screen.columns:
+            if entry := row.entries.get(column.key):
+                situation = column.situation
                 where = situation.sharers if situation.contended else situation.words()
-                yield f"{row.name}, {where}: {entry_words(entry, condition)}"
+                yield f"{row.name}, {where}: {entry_words(entry, column)}"
     if noise := control_line(screen):
         yield noise
     if screen.prices:

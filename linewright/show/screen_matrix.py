@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from linewright import numbers
-from linewright.analysis.matrix import Condition, Entry, Row
+from linewright.analysis.matrix import Entry, MatrixColumn, Row
 from linewright.say import cost_words as words
 from linewright.say.columns import Column, table_of
 from linewright.say.document import Document, TextTable
@@ -68,8 +68,8 @@ def matrix(screen: Document, width: int = 0) -> tuple[TextTable, list[str]]:
 
 
 def _columns(screen: Document, letters: dict[str, str], level: _Level) -> list[Column[Row]]:
-    def of(condition: Condition, text: Callable[[Entry], str]) -> Callable[[Row], str]:
-        key = condition.key
+    def of(column: MatrixColumn, text: Callable[[Entry], str]) -> Callable[[Row], str]:
+        key = column.key
         return lambda row: text(row.entries[key]) if key in row.entries else ""
 
     shared = only_name(screen)
@@ -77,7 +77,7 @@ def _columns(screen: Document, letters: dict[str, str], level: _Level) -> list[C
     columns: list[Column[Row]] = [
         Column(f"ns, {screen.width_bits} bit", lambda row: row.name, text=True)
     ]
-    for c in words.shown_conditions(screen):
+    for c in words.shown_columns(screen):
         columns.append(Column(words.heading(c), of(c, _figure)))
         if c.key == "contended" and level.ranges:
             columns.append(Column(_confidence(screen, c), of(c, _range)))
@@ -90,7 +90,7 @@ def _figure(entry: Entry) -> str:
     return words.figure(entry.default) if entry.default else words.why_none(entry) or "–"
 
 
-def _confidence(screen: Document, c: Condition) -> str:
+def _confidence(screen: Document, c: MatrixColumn) -> str:
     """What the intervals of a column hold: ``95 %``, and of a simulated machine ``90 %``."""
     entries = [row.entries[c.key] for row in screen.rows if c.key in row.entries]
     known = [e.default.ns.confidence for e in entries if e.default and e.default.ns.confidence > 0]
@@ -126,7 +126,7 @@ def _legend(screen: Document, letters: dict[str, str]) -> list[str]:
     """What the signs mean, and the run's own controls; only what the table shows."""
     entries = [entry for row in screen.rows for entry in row.entries.values()]
     answers = {entry.versus.answer for entry in entries if entry.versus}
-    shown = words.shown_conditions(screen)
+    shown = words.shown_columns(screen)
     floors = any(c.pairs for c in shown)
     parts = []
     if "same" in answers:

@@ -77,8 +77,8 @@ def x86():
 
 
 def test_the_matrix_holds_what_was_put_in(x86):
-    assert [c.key for c in x86.conditions] == ["alone", "work", "contended"]
-    assert [(c.scale, c.pairs) for c in x86.conditions] == [("ratio", 1), ("ns", 1), ("ratio", 1)]
+    assert [c.key for c in x86.columns] == ["alone", "work", "contended"]
+    assert [(c.scale, c.pairs) for c in x86.columns] == [("ratio", 1), ("ns", 1), ("ratio", 1)]
     rows = {r.name: r for r in x86.rows}
     assert list(rows) == ["add", "fetch_add", "CAS, reads first", "CAS, guesses first"]
     assert rows["add"].entries["alone"].default.ns.median_ns == pytest.approx(5.2, rel=0.05)
@@ -117,7 +117,7 @@ def test_use_and_set_say_what_is_shown(x86):
     assert render_all(x86.settings) == [
         "Nothing: on x86-64 there is no choice for LINEWRIGHT_ATOMICS to make."
     ]
-    assert not x86.coarse and all(condition.floor < 0.02 for condition in x86.conditions)
+    assert not x86.coarse and all(column.floor < 0.02 for column in x86.columns)
 
 
 def test_the_price_list_is_in_locked_adds(x86):

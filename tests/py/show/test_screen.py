@@ -182,7 +182,7 @@ def test_without_a_difference_nothing_is_recommended():
 
 def test_one_cpu_says_nothing_of_contention():
     s = screen_of("one-cpu")
-    assert [c.key for c in s.conditions] == ["alone", "work"] and not any(
+    assert [c.key for c in s.columns] == ["alone", "work"] and not any(
         p.contended for p in s.prices
     )
     assert (
@@ -214,7 +214,7 @@ def test_several_modes_are_marked():
     assert "~" in text and "launches fall into separate modes" in text
 
 
-def test_ratios_are_of_the_same_condition():
+def test_ratios_are_of_the_same_column():
     prices = {price.name: price for price in screen_of("x86-metal").prices}
     rseq = prices["count: per-CPU word, rseq"].ratio
     assert rseq.low_ns < 0.92 / 44 * 1.05 and rseq.high_ns > 0.92 / 44 * 0.95, (
