@@ -25,10 +25,12 @@ FAKE = HERE / "support" / "fake_probe.py"
 REAL = HERE.parents[1] / "build" / "native" / "probe" / "linewright-probe"
 LONG = (
     "packaging/test_packaging.py",
+    "packaging/test_bench_programs.py",
     "kernel/test_module.py",
     "find/test_planted.py",
     "find/test_exact.py",
     "find/test_arm64_kernel.py",
+    "find/test_users.py",
     "docs/test_examples.py",
     "surroundings/test_surroundings.py",
     "show/report/test_browser.py",

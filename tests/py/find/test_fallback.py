@@ -51,7 +51,16 @@ def test_locked_operations_are_found(refused, built, kind: str, name: str, wante
     assert name in line["object"] and line["kind"] == wanted and line["certainty"] == "sampled"
 
 
-@pytest.mark.parametrize("kind", ["private", "private_plain", "read_shared", "turns"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "private",
+        *(
+            pytest.param(k, marks=pytest.mark.slow)
+            for k in ("private_plain", "read_shared", "turns")
+        ),
+    ],
+)
 def test_controls_give_none(refused, built, kind: str) -> None:
     assert result(refused("--", built, kind, 2, SECONDS))["lines"] == []
 

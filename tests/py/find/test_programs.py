@@ -97,6 +97,7 @@ def _limited(words: list[object], descriptors: int | None) -> tuple[dict, float,
     return json.loads(done.stdout), float(cpu_s), int(kib) * 1024
 
 
+@pytest.mark.slow
 def test_ten_thousand_threads_from_the_start(sampling) -> None:
     result, cpu_s, memory = _limited(["--", sampling, "many", MANY, 3], None)
     assert [(line["object"], line["kind"]) for line in result["lines"]][:1] == [
@@ -105,6 +106,7 @@ def test_ten_thousand_threads_from_the_start(sampling) -> None:
     assert cpu_s < MOST_CPU_S and memory < MOST_BYTES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("descriptors", [1024])
 def test_ten_thousand_threads_that_run_already(sampling, descriptors: int) -> None:
     """With too few descriptors for an event each, the page says what was done instead."""

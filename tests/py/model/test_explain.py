@@ -80,6 +80,7 @@ def test_modes_are_listed_and_not_averaged(capsys) -> None:
     assert "An operation takes" not in said
 
 
+@pytest.mark.slow
 def test_a_timed_thread_that_starves_is_said_and_has_no_modes(capsys) -> None:
     starving = "xchg/prfm_strm_llsc_swp/u64/relaxed/same_line/ci0/w0/auto/l8/t2"
     with Simulator(find_model(), windows=1, ops=100) as simulator:

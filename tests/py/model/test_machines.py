@@ -61,6 +61,7 @@ def test_a_machine_is_printed_as_a_file(capsys) -> None:
     assert main(["machines", "--toml"]) == 2
 
 
+@pytest.mark.slow
 def test_the_saving_of_one_wait_falls_with_the_entry_and_passes_both_published_figures():
     machine = machine_file.find("phone-2025")
     cells = [

@@ -80,6 +80,7 @@ def test_false_sharing_of_plain_stores_over_ssh(over, start, sampling, tmp_path)
     assert server.left() == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.getuid() != 0, reason="a mount namespace asks for root")
 def test_names_come_from_files_that_are_only_there(sampling, tmp_path):
     """The program lies where nothing lies here."""
@@ -105,6 +106,7 @@ def test_names_come_from_files_that_are_only_there(sampling, tmp_path):
         assert "--pad" in line["next_command"]
 
 
+@pytest.mark.slow
 def test_a_running_process_there(over, start, sampling):
     start()
     program = subprocess.Popen([PLANTED, "true", "2", "300"], stdout=subprocess.DEVNULL)
@@ -119,6 +121,7 @@ def test_a_running_process_there(over, start, sampling):
     )
 
 
+@pytest.mark.slow
 def test_without_perf_event_open_there(find, tmp_path):
     if not DENY.exists():
         pytest.skip("find_deny_perf is not built")
@@ -234,6 +237,7 @@ def test_a_32_bit_machine_without_perf_event_open(find, tmp_path):
     assert "true_counter" in found["lines"][0]["object"]
 
 
+@pytest.mark.slow
 def test_two_at_once_are_noticed_and_said(sampling, real):
     """Here the second says so; on another machine it is refused, as `measure` is, whichever of the
     two came first."""

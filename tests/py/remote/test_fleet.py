@@ -23,6 +23,7 @@ def write_hosts(command, *lines: str) -> None:
     (command.directory / "hosts.txt").write_text("\n".join(lines) + "\n")
 
 
+@pytest.mark.slow
 def test_machines_are_grouped_by_behaviour(over, start):
     for number in range(3):
         start(f"fast{number}", **knobs(machine_id=f"{number:016x}"))
@@ -59,6 +60,7 @@ def test_machines_are_grouped_by_behaviour(over, start):
     assert "the same options" in over.refused("fleet", "hosts.txt", "--plan", "rmw", "-o", "fleet")
 
 
+@pytest.mark.slow
 def test_a_stopped_fleet_goes_on(over, start):
     start("one", **knobs(machine_id=f"{1:016x}", pause_s=0.15))
     start("two", **knobs(machine_id=f"{2:016x}", pause_s=0.15))
