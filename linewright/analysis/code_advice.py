@@ -159,12 +159,54 @@ def _elsewhere(
     return max(against, key=lambda pair: abs(math.log(times_the_form(*pair))), default=None)
 
 
-def useless_prefetch(
-    m: MachineAnswers, prefetches: Sequence[str]
-) -> tuple[list[FormRow], tuple[Alternative, Alternative] | None]:
-    """One of these prefetches in front of the default at every point, where it is shown to gain
-    nothing alone, else nothing; and another form alone, which costs more than the default, and the
-    same behind the prefetch, which does not."""
+class UselessPrefetch(Struct, frozen=True):
+    """Prefetches in front of the default that are shown to gain nothing alone."""
+
+    rows: list[FormRow]
+    """At every point, alone and with a second CPU."""
+    of_another: tuple[Alternative, Alternative] | None
+    """Another form alone, which costs more than the default, and the same behind the prefetch,
+    which does not."""
+
+    @property
+    def defaults(self) -> list[str]:
+        return list(dict.fromkeys(f.default for f, _ in self.rows))
+
+    @property
+    def ids(self) -> list[str]:
+        cells = [i for f, r in self.rows for i in (f.default_id, r.id)]
+        return cells + [r.id for r in self.of_another or ()]
+
+    @property
+    def within(self) -> float:
+        """What the difference is shown to be below alone, as a share."""
+        return max(r.judgement.within for f, r in self._with("none"))
+
+    @property
+    def contended(self) -> tuple[Literal["same", "slower", "undecided"], FormRow] | None:
+        """The answer with a second CPU, and where it is plainest: of the same the widest bound, of
+        what costs more the most, of the undecided the widest interval; None where forms differ, or
+        without one."""
+        both = self._with("same_line")
+        answers = {r.judgement.answer for _, r in both}
+        if answers == {"same"}:
+            return "same", max(both, key=lambda pair: pair[1].judgement.within)
+        if slower := [pair for pair in both if pair[1].judgement.slower]:
+            return "slower", min(slower, key=lambda pair: times_the_form(*pair))
+        unclear = [
+            (f, r) for f, r in both if r.judgement.answer == "undecided" and r.judgement.contrast
+        ]
+        if not unclear or "different" in answers:
+            return None
+        return "undecided", max(unclear, key=lambda pair: pair[1].judgement.contrast.farthest)
+
+    def _with(self, contender: str) -> list[FormRow]:
+        return [row for row in self.rows if row[0].situation.contender == contender]
+
+
+def useless_prefetch(m: MachineAnswers, prefetches: Sequence[str]) -> UselessPrefetch | None:
+    """One of these prefetches in front of the default; None where it gains something alone, or was
+    not measured."""
     found = [f for f in m.of_width if f.figure == "issue"]
     rows = [
         (f, r)
@@ -173,7 +215,9 @@ def useless_prefetch(
         if made_of(r.form).prefetch in prefetches and made_of(r.form).base == f.default
     ]
     alone = {r.judgement.answer for f, r in rows if f.situation.contender == "none"}
-    return (rows, _gain_of_another(found, prefetches)) if alone == {"same"} else ([], None)
+    if alone != {"same"}:
+        return None
+    return UselessPrefetch(rows, _gain_of_another(found, prefetches))
 
 
 def _gain_of_another(

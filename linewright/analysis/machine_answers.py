@@ -58,6 +58,14 @@ class MachineAnswers:
         return any(s.published for s in self.summaries)
 
     @cached_property
+    def too_few_launches(self) -> list[Summary]:
+        """The cells with figures where none had enough launches for a claim, else nothing; of
+        published percentiles nothing."""
+        measured = [s for s in self.summaries if s.has_figures]
+        enough = any(s.launches >= FEWEST_LAUNCHES for s in self.summaries)
+        return [] if self.published or enough else measured
+
+    @cached_property
     def default(self) -> str:
         return setting_choice.default_choice(self.context.features if self.context else [])
 

@@ -8,6 +8,7 @@ for one reader, and reader and updater of each form with those of the default fo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -177,6 +178,39 @@ def both_sides(summaries: Sequence[Summary]) -> tuple[list[Scaling], list[Trade]
     scalings = [_scaling(most, alone, next(answers)) for most, alone in scaled]
     trades = [_trade(form, default, next(answers), next(answers)) for form, default in rivals]
     return scalings, [trade for trade in trades if trade]
+
+
+class ReaderAnswers(NamedTuple):
+    """What is shown of a machine's readers without a delay, and of their updaters."""
+
+    flat: dict[int, list[Scaling]]
+    """By the number of readers the forms that cost each the same as alone."""
+    grows: dict[int, list[Scaling]]
+    """And those that cost more."""
+    trades: list[Trade]
+    """At the shortest delay, of updaters that wait the usual way, by form and by what pays
+    soonest."""
+
+    @property
+    def counts(self) -> list[int]:
+        """The numbers of readers of which something is shown."""
+        return sorted({*self.flat, *self.grows})
+
+
+def reader_answers(summaries: Sequence[Summary]) -> ReaderAnswers:
+    """What may be said of readers, from one family of comparisons."""
+    every, trades = both_sides(summaries)
+    rows = [r for r in every if r.operation == "readers_pair" and r.read_delay == 0]
+    usual = [t for t in trades if t.updater == "synchronize"]
+    shortest = min((t.read_delay for t in usual), default=0)
+    return ReaderAnswers(
+        flat=grouped((r for r in rows if r.flat), lambda r: r.readers),
+        grows=grouped((r for r in rows if r.grows), lambda r: r.readers),
+        trades=sorted(
+            (t for t in usual if t.read_delay == shortest),
+            key=lambda t: (t.cheap_reader, t.sections_per_update.value),
+        ),
+    )
 
 
 def scaling(summaries: Sequence[Summary]) -> list[Scaling]:

@@ -24,15 +24,14 @@ from linewright.units import cpu_text
 def limits(m: MachineAnswers) -> list[Sentence]:
     """What is not believed, withheld or holds only here; the most important first."""
     answers = []
-    measured = [s for s in m.summaries if s.has_figures]
-    if not m.published and measured and all(s.launches < FEWEST_LAUNCHES for s in m.summaries):
+    if few := m.too_few_launches:
         planned = max((c.launches for c in m.contexts), default=0)
         more = (
             f"{measure_on(m.contexts)} --resume FILE measures the rest"
             if planned >= FEWEST_LAUNCHES
             else measure_again(m)
         )
-        answers.append(_of(f"{FEW_LAUNCHES}: nothing is claimed; {more}", measured))
+        answers.append(_of(f"{FEW_LAUNCHES}: nothing is claimed; {more}", few))
     answers += _metastable(m.summaries)
     answers += _unshown(m.summaries)
     if withheld := [f for f in m.of_width if f.withheld]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from linewright import numbers
 from linewright.analysis import reader_cost
-from linewright.analysis.reader_cost import Trade
+from linewright.analysis.reader_cost import Scaling, Trade
 from linewright.analysis.summary import Summary
 from linewright.families import READERS
 from linewright.say.sentence import (
@@ -19,44 +19,29 @@ from linewright.say.sentence import (
 
 def reader_sentences(summaries: Sequence[Summary]) -> list[Sentence]:
     """Which readers scale and which do not, and what an updater waits for them."""
-    every, traded = reader_cost.both_sides(summaries)
-    answers = []
-    rows = [r for r in every if r.operation == "readers_pair" and r.read_delay == 0]
-    for readers in sorted({r.readers for r in rows}):
-        own = [r for r in rows if r.readers == readers]
-        flat, grows = [r.form for r in own if r.flat], [r for r in own if r.grows]
-        clauses = []
-        if flat:
-            clauses.append(
-                Clause(
-                    text=f"{numbers.join(flat)} cost each reader the same as alone, within "
-                    f"{reader_cost.FLAT:.0%}"
-                )
-            )
-        if grows:
-            parts = [
-                f"{r.form} {numbers.about_times(r.ratio.value, r.ratio.low, r.ratio.high)}"
-                for r in grows
-            ]
-            clauses.append(
-                Clause(
-                    text=f"more than alone: {numbers.join(parts)}",
-                    numbers={r.form: r.ratio.value for r in grows},
-                )
-            )
-        if clauses:
-            answers.append(
-                Sentence(
-                    lead=f"with {readers} readers",
-                    clauses=clauses,
-                    family=READERS.name,
-                    cells=once(i for r in own if r.flat or r.grows for i in r.ids),
-                )
-            )
-    traded = [t for t in traded if t.updater == "synchronize"]
-    shortest = min((t.read_delay for t in traded), default=0)
-    ranked = sorted(traded, key=lambda t: (t.cheap_reader, t.sections_per_update.value))
-    return answers + [_spoken(t) for t in ranked if t.read_delay == shortest]
+    found = reader_cost.reader_answers(summaries)
+    scaling = [_scaling(n, found.flat.get(n, []), found.grows.get(n, [])) for n in found.counts]
+    return scaling + [_spoken(t) for t in found.trades]
+
+
+def _scaling(readers: int, flat: Sequence[Scaling], grows: Sequence[Scaling]) -> Sentence:
+    clauses = []
+    if flat:
+        text = f"{numbers.join([r.form for r in flat])} cost each reader the same as alone, within "
+        clauses.append(Clause(text=f"{text}{reader_cost.FLAT:.0%}"))
+    if grows:
+        ratios = {r.form: r.ratio for r in grows}
+        parts = [
+            f"{form} {numbers.about_times(r.value, r.low, r.high)}" for form, r in ratios.items()
+        ]
+        more = {form: r.value for form, r in ratios.items()}
+        clauses.append(Clause(text=f"more than alone: {numbers.join(parts)}", numbers=more))
+    return Sentence(
+        lead=f"with {readers} readers",
+        clauses=clauses,
+        family=READERS.name,
+        cells=once(i for r in (*flat, *grows) for i in r.ids),
+    )
 
 
 def _spoken(t: Trade) -> Sentence:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from linewright import numbers
 from linewright.analysis import code_advice
 from linewright.analysis.across import COUNTER, PADDED, READERS, OperationPair
-from linewright.analysis.code_advice import FormAdvice, FormRow
+from linewright.analysis.code_advice import FormAdvice, UselessPrefetch
 from linewright.analysis.findings import Finding
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary
@@ -130,44 +130,27 @@ def _instead_of(ns: Interval, other: Interval) -> str:
 def _prefetches(m: MachineAnswers) -> Iterator[Sentence]:
     """What a prefetch for write in front of the default gains, where it gains nothing alone."""
     for name, prefetches in PREFETCHES.items():
-        rows, of_another = code_advice.useless_prefetch(m, prefetches)
-        if rows:
-            gains = ""
-            if of_another:
-                bare, behind = of_another
-                gains = f"; before {bare.form} it does: {_instead_of(behind.ns, bare.ns)}"
-            default = numbers.join(list(dict.fromkeys(f.default for f, _ in rows)))
-            alone, both = (
-                [row for row in rows if row[0].situation.contender == contender]
-                for contender in ("none", "same_line")
-            )
-            text = f"{name}{f' before {default}' if gains else ''} gains nothing alone: within "
-            text += f"{_widest(alone)}{_second_cpu(both)}{gains}"
-            cells = [i for f, r in rows for i in (f.default_id, r.id)]
-            cells += [r.id for r in of_another or ()]
-            yield said(text, "one_line", cells)
+        found = code_advice.useless_prefetch(m, prefetches)
+        if found is None:
+            continue
+        gains = ""
+        if found.of_another:
+            bare, behind = found.of_another
+            gains = f"; before {bare.form} it does: {_instead_of(behind.ns, bare.ns)}"
+        default = numbers.join(found.defaults)
+        text = f"{name}{f' before {default}' if gains else ''} gains nothing alone: within "
+        text += f"{numbers.at_most(found.within)}{_second_cpu(found)}{gains}"
+        yield said(text, "one_line", found.ids)
 
 
-def _widest(rows: Sequence[FormRow]) -> str:
-    return numbers.at_most(max(r.judgement.within for _, r in rows))
-
-
-def _second_cpu(both: Sequence[FormRow]) -> str:
+def _second_cpu(found: UselessPrefetch) -> str:
     """What the same prefetch does with a second CPU."""
-    answers = {r.judgement.answer for _, r in both}
-    if answers == {"same"}:
-        return f", {sharers_of(both[0][0])} within {_widest(both)}"
-    slower = [pair for pair in both if pair[1].judgement.slower]
-    if slower:
-        f, r = min(slower, key=lambda pair: code_advice.times_the_form(*pair))
+    answer, (f, r) = found.contended or ("", (None, None))
+    if answer == "same":
+        return f", {sharers_of(f)} within {numbers.at_most(r.judgement.within)}"
+    if answer == "slower":
         return f", and {sharers_of(f)} {r.form} takes {_instead_of(r.ns, f.default_ns)}"
-    contrasts = [
-        (f, r.judgement.contrast)
-        for f, r in both
-        if r.judgement.contrast and r.judgement.answer == "undecided"
-    ]
-    if not contrasts or "different" in answers:
-        return ""
-    f, widest = max(contrasts, key=lambda pair: pair[1].farthest)
-    span = numbers.change(widest.low, widest.high, widest.scale)
-    return f"; {sharers_of(f)} {span} remains possible"
+    if answer == "undecided":
+        c = r.judgement.contrast
+        return f"; {sharers_of(f)} {numbers.change(c.low, c.high, c.scale)} remains possible"
+    return ""

@@ -31,7 +31,9 @@ def mapping(
         "direction": direction,
     }
     cell = Cell(operation=operation, form="dma_sg", width_bits=8, lines=1, params=params)
-    return SimpleNamespace(cell=cell, exposed=interval(ns, half), issue=interval(ns + 500, half))
+    return SimpleNamespace(
+        cell=cell, id=cell.id, exposed=interval(ns, half), issue=interval(ns + 500, half)
+    )
 
 
 def passes(
@@ -47,7 +49,7 @@ def passes(
             "wait": wait,
         }
         cell = Cell(operation=operation, form=form, width_bits=8, lines=1, params=params)
-        made.append(SimpleNamespace(cell=cell, exposed=None, issue=interval(ns)))
+        made.append(SimpleNamespace(cell=cell, id=cell.id, exposed=None, issue=interval(ns)))
     return made
 
 

@@ -14,6 +14,7 @@ from linewright.analysis import reader_cost, summarise
 from linewright.say.cell_tables import documents
 from linewright.say.machine_document import advise
 from linewright.say.reader_sentences import reader_sentences
+from linewright.say.sentence import render_all
 from linewright.say.verdict import verdict
 from linewright.schema import Record
 from linewright.show.text_tables import print_cells
@@ -111,7 +112,7 @@ def test_the_trade_names_both_sides_and_how_many_sections_it_takes() -> None:
 
 def test_the_section_of_the_advice() -> None:
     section = advice_of(records())
-    text = "\n".join(section.lines)
+    text = "\n".join(render_all(section.lines))
     assert "with 1 reader: back to back, readers_pair" in text and "srcu_fast_updown" in text
     assert (
         "with 2 readers: srcu_fast and srcu_fast_updown cost each reader the same as alone, "
@@ -131,10 +132,10 @@ def test_nothing_is_said_within_noise() -> None:
     made = records(same, {"srcu_fast": 50.0, "srcu_fast_updown": 50.0, "rwlock": 50.0})
     section = advice_of(made)
     assert section.data["trades"] == [] and not any(
-        "an updater of" in line for line in section.lines
+        "an updater of" in line for line in render_all(section.lines)
     )
-    assert any("same within" in line for line in section.lines) and not any(
-        "more" in line for line in section.lines
+    assert any("same within" in line for line in render_all(section.lines)) and not any(
+        "more" in line for line in render_all(section.lines)
     )
 
 
@@ -143,7 +144,7 @@ def test_one_launch_is_not_judged() -> None:
     summaries = summarise(contexts_of(made), made)
     assert reader_cost.both_sides(summaries)[1] == []
     assert not any(r.flat or r.grows for r in reader_cost.scaling(summaries))
-    assert not any("cost more" in line for line in advice_of(made).lines)
+    assert not any("cost more" in line for line in render_all(advice_of(made).lines))
 
 
 def test_an_emulator_says_nothing() -> None:
