@@ -1,0 +1,291 @@
+/* For a stateless model checker of C11 (GenMC), run by verify/srcu/run: the real texts of a biased lock (rwlock_mark.h, bias.h, revoke.h,
+ * slot.h), which the interleaver explores as well, between readers and writers.
+ *
+ * What the lock protects is plain data, so that the checker reports a reader's access that races with a writer's. The heavy barrier is a
+ * membarrier: a reader meets a requested one before any of its accesses, and the writer waits for all readers. Choose with -D:
+ *   READERS, SECTIONS   threads that read (default 1), so many times each (default 1)
+ *   WRITERS             threads that write once (default 1); each gives the bias again
+ *   REFUSED             membarrier is refused to the first writer
+ *   LIMIT               a writer that would wait for a mark gives up, as at its time limit
+ *   HANDED              reader 0's lock is released by another thread, which has no mark
+ *   ENDS, ENDS_INSIDE   reader 0 ends, outside or inside the lock, and reader 1 takes its marks over
+ *   WAITING             the writer has waited for a reader of the plain lock before
+ *   SLEEPER             a writer sleeps for the plain lock: no later reader marks
+ *   GIVER               the same beside a reader of the plain lock that gives the bias
+ * A writer that would sleep is followed no further: what it would see later it sees in another execution. */
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef READERS
+#define READERS 1
+#endif
+#ifndef SECTIONS
+#define SECTIONS 1
+#endif
+#ifndef WRITERS
+#define WRITERS 1
+#endif
+
+extern void __VERIFIER_assume(bool); /* GenMC: only executions where it holds */
+
+#define LW__RW_BIASED 1u
+#define LW__RW_ENDING 2u
+struct lw_rwlock {
+    atomic_uint biased, handed, waits;
+};
+struct lw__rw_thread {
+    _Atomic(struct lw_rwlock *) mark[1];
+    atomic_uint again[1], waited, used;
+};
+struct limit {
+    int none;
+};
+
+static struct lw_rwlock lock;
+static struct lw__rw_thread threads[READERS];
+static atomic_int plain, told; /* the plain lock; one thread tells another that it has gone on */
+static int data[2]; /* plain; equal outside of writers */
+
+/* ---- the heavy barrier ---- */
+
+static atomic_int requested, met[READERS];
+static __thread int me = READERS; /* a reader's number; others meet no barrier */
+
+static void fence(void)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+static void poll(void)
+{
+    if (me == READERS)
+        return;
+    int number = atomic_load_explicit(&requested, memory_order_relaxed);
+    if (number != atomic_load_explicit(&met[me], memory_order_relaxed)) {
+        fence();
+        atomic_store_explicit(&met[me], number, memory_order_relaxed);
+    }
+}
+
+/* A thread that has ended takes part in every barrier. */
+static void poll_for_ever(void)
+{
+    fence();
+    atomic_store_explicit(&met[me], -1, memory_order_relaxed);
+}
+
+static __thread int refused;
+static int heavy_barrier(void)
+{
+    if (refused)
+        return EPERM;
+    fence();
+    int number = atomic_load_explicit(&requested, memory_order_relaxed) + 1;
+    atomic_store_explicit(&requested, number, memory_order_relaxed);
+    for (int i = 0; i < READERS; i++) {
+        int seen = atomic_load_explicit(&met[i], memory_order_relaxed);
+        __VERIFIER_assume(seen == number || seen == -1);
+    }
+    fence();
+    return 0;
+}
+
+/* ---- the texts ---- */
+
+static bool swap(atomic_uint *p, unsigned from, unsigned to)
+{
+    return atomic_compare_exchange_strong_explicit(p, &from, to, memory_order_relaxed, memory_order_relaxed);
+}
+
+static bool take(atomic_uint *p)
+{
+    unsigned from = 0;
+    return atomic_compare_exchange_strong_explicit(p, &from, 1, memory_order_acquire, memory_order_relaxed);
+}
+
+static struct lw__rw_thread *next_thread(struct lw__rw_thread *t)
+{
+    struct lw__rw_thread *next = t ? t + 1 : threads;
+    return next < threads + READERS ? next : NULL;
+}
+
+static bool wait_in_vain(void)
+{
+#ifndef LIMIT
+    __VERIFIER_assume(false);
+#endif
+    return false;
+}
+
+static uintptr_t lw__rw_position(const struct lw_rwlock *l)
+{
+    (void)l;
+    return 0;
+}
+
+static void lw__rw_wake_writer(struct lw__rw_thread *t)
+{
+    (void)t;
+}
+
+#define RELAXED memory_order_relaxed
+#define ACQUIRE memory_order_acquire
+#define RELEASE memory_order_release
+#define LW_RW_LOAD(p, order) (poll(), atomic_load_explicit((p), order))
+#define LW_RW_STORE(p, v, order) (poll(), atomic_store_explicit((p), (v), order))
+#define LW_RW_COMPILER_BARRIER() poll()
+#define LW_RW_HEAVY_BARRIER() heavy_barrier()
+#define LW_RW_NEXT_THREAD(t) next_thread(t)
+#define LW_RW_WAIT(t, l, limit) wait_in_vain()
+#define LW_RW_NOW() 0
+#define LW_RW_FENCE() fence()
+#define LW_RW_SWAP(p, old, new) swap((p), (old), (new))
+#define LW_RW_TAKE(p) take(p)
+#define LW_RW_WRITER_WAITS(l) (atomic_load_explicit(&(l)->waits, memory_order_relaxed) != 0)
+#include "biased.h" /* the originals, or a mutant: from the folder that the command names */
+
+/* ---- the threads ---- */
+
+static void tell(void)
+{
+    atomic_store_explicit(&told, 1, memory_order_release);
+}
+
+static bool was_told(void)
+{
+    return atomic_load_explicit(&told, memory_order_acquire) == 1;
+}
+
+static void look(void)
+{
+    assert(data[0] == data[1]);
+    poll();
+}
+
+static void read_once(struct lw__rw_thread *self)
+{
+    if (!lw__rw_mark(self, &lock))
+        return; /* it would take the plain lock, which excludes writers */
+    look();
+    lw__rw_unmark(self, &lock);
+}
+
+/* The thread that has told it was inside is released by this one. */
+static void release_handed_over(void)
+{
+    look();
+    atomic_fetch_add_explicit(&lock.handed, 1, memory_order_seq_cst);
+}
+
+static void *reader(void *number)
+{
+    me = (int)(intptr_t)number;
+    struct lw__rw_thread *self = &threads[me];
+#ifdef SLEEPER
+    if (was_told())
+        assert(!lw__rw_mark(self, &lock));
+#elif defined(ENDS) || defined(ENDS_INSIDE)
+    self = &threads[0]; /* reader 1 is the successor */
+    if (me == 1 && !take_slot(self)) {
+        poll_for_ever();
+        return NULL;
+    }
+#ifdef ENDS
+    read_once(self);
+    if (me == 0)
+        give_slot_back(self);
+#else
+    if (me == 1 && was_told()) {
+        release_handed_over();
+    } else if (me == 0 && lw__rw_mark(self, &lock)) {
+        look();
+        tell();
+        give_slot_back(self);
+    }
+#endif
+#elif defined(HANDED)
+    if (me == 0 && lw__rw_mark(self, &lock)) {
+        look();
+        tell();
+    } else if (me == 1) {
+        read_once(self);
+    }
+#else
+    for (int i = 0; i < SECTIONS; i++)
+        read_once(self);
+#endif
+    poll_for_ever();
+    return NULL;
+}
+
+/* A writer that is about to sleep for a reader of the plain lock. */
+static void waits(void)
+{
+    atomic_store_explicit(&lock.waits, 1, memory_order_relaxed);
+    keep_marks_out(&lock);
+}
+
+static void *writer(void *number)
+{
+    (void)number;
+#if defined(SLEEPER) || defined(GIVER)
+    waits();
+    tell();
+#else
+#ifdef WAITING
+    waits();
+#endif
+#ifdef REFUSED
+    refused = number == NULL;
+#endif
+    int none = 0;
+    __VERIFIER_assume(atomic_compare_exchange_strong_explicit(&plain, &none, 1, memory_order_acquire, memory_order_relaxed));
+    uint64_t ended;
+    struct limit limit = {0};
+    if (!atomic_load_explicit(&lock.biased, memory_order_relaxed) || !revoke_bias(&lock, &limit, LW__RW_BIASED, &ended)) {
+        data[0]++;
+        data[1]++;
+        atomic_store_explicit(&lock.biased, LW__RW_BIASED, memory_order_release); /* by a reader that held the plain lock */
+    }
+    atomic_store_explicit(&plain, 0, memory_order_release);
+#endif
+    return NULL;
+}
+
+static void *helper(void *nothing)
+{
+#ifdef HANDED
+    if (was_told())
+        release_handed_over();
+#elif defined(GIVER)
+    give_bias(&lock);
+#endif
+    return nothing;
+}
+
+int main(void)
+{
+    pthread_t all[READERS + WRITERS + 1];
+    int count = 0;
+#ifndef GIVER
+    atomic_store(&lock.biased, LW__RW_BIASED);
+    for (intptr_t i = 0; i < READERS; i++) {
+        atomic_store(&threads[i].used, 1);
+        pthread_create(&all[count++], NULL, reader, (void *)i);
+    }
+#endif
+    for (intptr_t i = 0; i < WRITERS; i++)
+        pthread_create(&all[count++], NULL, writer, (void *)i);
+    pthread_create(&all[count++], NULL, helper, NULL);
+    for (int i = 0; i < count; i++)
+        pthread_join(all[i], NULL);
+#if defined(SLEEPER) || defined(GIVER)
+    assert(atomic_load(&lock.biased) != LW__RW_BIASED);
+#endif
+    return 0;
+}
