@@ -92,6 +92,41 @@ struct Tbb {
 };
 #endif
 
+// As the kernel's percpu_rw_semaphore: readers count on this CPU's words and look whether a writer is there, which waits for a grace
+// period of theirs; then they wait for its mutex.
+struct Percpu_rwsem {
+    static constexpr const char *name = "per-CPU rwsem";
+    lw_srcu_fast_updown domain{};
+    std::mutex mutex;
+    std::atomic<bool> writer{false};
+    Percpu_rwsem() {
+        if (lw_srcu_init(&domain))
+            std::abort();
+    }
+    Percpu_rwsem(const Percpu_rwsem &) = delete;
+    Percpu_rwsem &operator=(const Percpu_rwsem &) = delete;
+    ~Percpu_rwsem() { (void)lw_srcu_cleanup(&domain); }
+    template <class F> void read(F f) {
+        const auto index = lw_srcu_down_read_fast(&domain);
+        const bool alone = !writer.load(std::memory_order_acquire); // pairs with the stores in write()
+        if (alone)
+            f();
+        lw_srcu_up_read_fast(&domain, index);
+        if (!alone) {
+            const std::lock_guard guard(mutex);
+            f();
+        }
+    }
+    template <class F> void write(F f) {
+        const std::lock_guard guard(mutex);
+        writer.store(true, std::memory_order_relaxed); // a reader that the grace period does not wait for sees it
+        if (lw_srcu_synchronize_expedited(&domain))
+            std::abort();
+        f();
+        writer.store(false, std::memory_order_release);
+    }
+};
+
 LW_DEFINE_STATIC_SRCU(lw_srcu_fast, domain);
 
 // The floor: readers that no writer excludes. It has no writers, and runs only where there are none.
@@ -188,11 +223,11 @@ double quantile(std::vector<double> v, double q) {
 } // namespace
 
 int main() {
-    const std::vector<Peer> peers = {peer<Pthread>(), peer<Std>(), peer<Ours>(),
+    const std::vector<Peer> peers = {peer<Pthread>(),      peer<Std>(),      peer<Ours>(),
 #ifdef LW_TBB
                                      peer<Tbb>(),
 #endif
-                                     peer<Srcu>(false)};
+                                     peer<Percpu_rwsem>(), peer<Srcu>(false)};
     std::mt19937 shuffle(1);
     std::printf(
         "ns of a thread's time per critical section: median of %d windows of 10 ms; ratio to pthread's in the same round, "
