@@ -19,6 +19,7 @@ from linewright.find.result_document import (
 )
 from linewright.find.sharing_schema import Hot, Result
 from linewright.say.columns import Column, table_of
+from linewright.say.sentence import Sentence, verbatim
 from linewright.show.report.parts import Section
 
 
@@ -46,9 +47,12 @@ def section(paths: Sequence[str]) -> tuple[list[str], Section | None]:
     return list(results), Section(
         id="lines",
         title="Lines that travel",
-        lead="Cache lines that several threads of a program use, the most expensive first, as "
-        "linewright find saw them. Shares are of the program's samples, with 95 % intervals; gains "
-        "are ceilings, not promises.",
+        lead=verbatim(
+            "Cache lines that several threads of a program use, the most expensive first, as "
+            "linewright find saw them. Shares are of the program's samples, with 95 % intervals; "
+            "gains are ceilings, not promises.",
+            basis="rule",
+        ),
         grids=[
             table_of(one_line(f"{headline(result)} ({PurePath(path).name})"), COLUMNS, result.lines)
             for path, result in results.items()
@@ -61,10 +65,10 @@ def _share(hot: Hot) -> str:
     return cost_text(hot) + (" accesses" if hot.share is None else "")
 
 
-def _notes(result: Result) -> list[str]:
+def _notes(result: Result) -> list[Sentence]:
     """What limits a result; its blind spots always."""
     name = one_line(result.program)
     return [
-        *(f"{name}: {one_line(text)}" for text in result.notes),
-        f"{name}, blind to: {'; '.join(result.blind)}.",
+        *(verbatim(f"{name}: {one_line(text)}", basis="run") for text in result.notes),
+        verbatim(f"{name}, blind to: {'; '.join(result.blind)}.", basis="rule"),
     ]

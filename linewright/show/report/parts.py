@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from linewright.say.document import TextTable
+from linewright.say.sentence import Sentence
 
 
 class Control(Struct, frozen=True, kw_only=True):
@@ -46,8 +47,8 @@ class Section(Struct, frozen=True, kw_only=True):
 
     id: str
     title: str
-    lead: str
+    lead: Sentence
     controls: list[Control] = []
     figures: list[Chart] = []
     grids: list[TextTable] = []
-    notes: list[str] = []
+    notes: list[Sentence] = []

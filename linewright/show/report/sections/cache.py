@@ -10,6 +10,7 @@ import altair as alt
 from linewright.analysis import cache_fit
 from linewright.analysis.cache_fit import Fit, Saving
 from linewright.analysis.summary import Summary
+from linewright.say import report_words as say
 from linewright.say.cell_tables import STATES, TERMS
 from linewright.say.columns import table_of
 from linewright.show.report import charts, facts
@@ -41,9 +42,7 @@ def section(material: Material) -> Section | None:
     return Section(
         id="cache",
         title="Cache maintenance",
-        lead="Writing back or invalidating a list of entries. Points are measured passes, lines "
-        "are the fit: a term per line, per entry and per wait. Where the two kinds of wait meet, "
-        "one wait for the list saves nothing.",
+        lead=say.section_lead("cache"),
         controls=[control] if len(states) > 1 else [],
         figures=figures,
         grids=[
@@ -137,8 +136,7 @@ def _per_line(
     return Chart(
         id="cache-line",
         title="Time per line",
-        text=f"Time of cache maintenance per line over entry size, for {', '.join(forms)},"
-        " with one wait for the list and with one wait after each entry.",
+        text=say.chart_text("cache-line", forms=", ".join(forms)),
         spec=charts.finish(layers, HEIGHT, [control]),
     )
 
@@ -204,7 +202,6 @@ def _saved(
     return Chart(
         id="cache-saved",
         title="What one wait saves",
-        text="Share of the time that one wait for the list saves against one wait after each entry,"
-        f" over entry size, for {', '.join(forms)}.",
+        text=say.chart_text("cache-saved", forms=", ".join(forms)),
         spec=charts.finish(layers, HEIGHT, [control]),
     )

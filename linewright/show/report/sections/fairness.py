@@ -8,6 +8,7 @@ import altair as alt
 
 from linewright.analysis.summary import Summary
 from linewright.plans.grid import OPERATIONS
+from linewright.say import report_words as say
 from linewright.show.report import charts, facts
 from linewright.show.report.material import Material, Series
 from linewright.show.report.parts import Chart, Control, Section
@@ -27,9 +28,7 @@ def section(material: Material) -> Section | None:
     return Section(
         id="fairness",
         title="Fairness",
-        lead="Each thread's share of the operations while all use the line. The timed thread is "
-        "thread 0. Only it has work between operations. Jain's index is 1 for equal shares and "
-        "1/threads when one thread does all; it is shown where all threads run the same loop.",
+        lead=say.section_lead("fairness"),
         controls=[control] if len(control.options) > 1 else [],
         figures=[
             _figure(series, [s for s, of in cells if of is series], material, control)
@@ -91,7 +90,6 @@ def _figure(series: Series, cells: list[Summary], material: Material, control: C
         else "Shares of the threads; Jain's index on the right",
         broad=not material.several,
         least=180 + charts.beside(labels),
-        text="Shares of the operations that each thread did, and Jain's index, for "
-        f"{len(labels)} forms.",
+        text=say.chart_text("fairness", count=len(labels)),
         spec=charts.finish(alt.layer(bars, jain), charts.ROW_PX * max(len(labels), 3), [control]),
     )

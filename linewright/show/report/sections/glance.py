@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from linewright.analysis.summary import Summary
 from linewright.plans.grid import OPERATIONS
+from linewright.say import report_words as say
 from linewright.show.report import charts, facts
 from linewright.show.report.material import Material, Series
 from linewright.show.report.parts import Chart, Control, Section
@@ -25,8 +26,7 @@ def section(material: Material) -> Section | None:
     return Section(
         id="forms",
         title="Forms side by side",
-        lead="Time of one operation with its work: medians, and the interval of a repeat's "
-        "median. Logarithmic.",
+        lead=say.section_lead("forms"),
         controls=[control] if len(works) > 1 else [],
         figures=[
             _figure(o, [c for c in cells if c[0].cell.operation == o], classes, material, control)
@@ -71,5 +71,5 @@ def _figure(
         controls=[work],
         id=f"forms-{operation}",
         title=operation,
-        text=f"Time of {operation} by form, for {', '.join(classes)}, with intervals.",
+        text=say.chart_text("forms", operation=operation, classes=", ".join(classes)),
     )

@@ -7,6 +7,7 @@ from typing import Any
 import altair as alt
 
 from linewright.analysis.summary import Summary
+from linewright.say import report_words as say
 from linewright.say.cost_words import doubt_mark
 from linewright.say.phrases import DISTANCES
 from linewright.show.report import charts, facts
@@ -40,8 +41,7 @@ def section(material: Material) -> Section | None:
     return Section(
         id="handoff",
         title="Core to core",
-        lead="One line handed back and forth between two cores. A figure is one handoff, half a "
-        "round trip. Published figures mean one of these definitions and rarely say which.",
+        lead=say.section_lead("handoff"),
         controls=[definitions] if maps and len(definitions.options) > 1 else [],
         figures=[_map(series, rows, material, definitions) for series in maps]
         + [_classes(rows, material)],
@@ -105,7 +105,7 @@ def _map(
         id=f"handoff-map-{material.series.index(series)}" if material.several else "handoff-map",
         title=f"Map of {series.label}" if material.several else "Every pair of cores",
         broad=len(cpus) > 18,
-        text=f"Map of {len(cpus)} by {len(cpus)} CPUs; colour is the time of a handoff.",
+        text=say.chart_text("handoff-map", count=len(cpus)),
         spec=charts.finish(chart, None, [definitions], fills=False),
     )
 
@@ -126,6 +126,5 @@ def _classes(rows: list[dict[str, Any]], material: Material) -> Chart:
         log=False,
         id="handoff",
         title="By distance and definition",
-        text=f"Time of a handoff for {len(rows)} pairs and definitions, by how far the cores are "
-        "apart.",
+        text=say.chart_text("handoff", count=len(rows)),
     )

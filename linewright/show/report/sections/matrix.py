@@ -9,6 +9,7 @@ import altair as alt
 
 from linewright.analysis.summary import Summary
 from linewright.plans.grid import OPERATIONS
+from linewright.say import report_words as say
 from linewright.say.cost_words import doubt_mark
 from linewright.show.report import charts, facts
 from linewright.show.report.material import Material, Series
@@ -42,9 +43,7 @@ def section(material: Material) -> Section | None:
     return Section(
         id="matrix",
         title="The matrix",
-        lead="Every form at every contention and work length: alone, beside a placebo, and "
-        "contended at each contender spacing. ~ marks metastable cells, whose launches fall into "
-        "separate modes; ? marks unreliable cells.",
+        lead=say.section_lead("matrix"),
         controls=[metric],
         figures=[
             _figure(label, mine, domain, metric, material) for label, mine in rows.items() if mine
@@ -74,8 +73,9 @@ def _figure(
         id=f"matrix-{index}" if material.several else "matrix",
         title=label if material.several else "Form × contention × work",
         broad=True,
-        text=f"Heat map of {len(names)} forms by contention and units of work;"
-        f" colour is {', '.join(text for _, text in metric.options)}, to choose from.",
+        text=say.chart_text(
+            "matrix", count=len(names), metrics=", ".join((text for _, text in metric.options))
+        ),
         spec=charts.finish(
             chart,
             None,

@@ -9,6 +9,7 @@ import altair as alt
 from linewright.analysis.findings import ORDERS
 from linewright.analysis.summary import Summary
 from linewright.families import LIBRARY
+from linewright.say import report_words as say
 from linewright.say.cost_words import doubt_mark
 from linewright.show.report import charts, facts
 from linewright.show.report.material import Material, Series
@@ -43,15 +44,13 @@ def section(material: Material) -> Section | None:
     return Section(
         id="operations",
         title="Library operations",
-        lead="The operations of linewright/atomic.h with the policy's branch, by operand width "
-        "and memory order.",
+        lead=say.section_lead("operations"),
         controls=controls,
         figures=[
             Chart(
                 id=f"operations-{operation}",
                 title=operation,
-                text=f"Heat map of {operation}: rows are operand widths, columns memory orders, "
-                "colour is ns.",
+                text=say.chart_text("operations", operation=operation),
                 spec=charts.finish(
                     _chart(mine, domain, [o for o in ORDERS if any(r["order"] == o for r in mine)]),
                     26 * 4,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from linewright.families import PERCPU
+from linewright.say import report_words as say
 from linewright.say.name_words import in_english
 from linewright.show.report import charts, facts
 from linewright.show.report.material import Material
@@ -26,9 +27,7 @@ def section(material: Material) -> Section | None:
     return Section(
         id="percpu",
         title="Per-CPU counters",
-        lead="Adding to a counter of the current CPU, by a restartable sequence and by the "
-        "alternatives: thread-local and racy counters (floors: they count something else, or lose "
-        "counts), atomics on an own line, and one shared line.",
+        lead=say.section_lead("percpu"),
         controls=[c for c in (point, words) if len(c.options) > 1],
         figures=[
             _figure(operation, mine, material, [point, words])
@@ -66,5 +65,5 @@ def _figure(
         controls=controls,
         id=f"percpu-{operation.removeprefix('percpu_')}",
         title=in_english(operation),
-        text=f"Time of {operation} by form, for {' and '.join(who)}.",
+        text=say.chart_text("percpu", operation=operation, who=" and ".join(who)),
     )

@@ -7,10 +7,10 @@ from typing import Any
 
 import altair as alt
 
-from linewright import numbers
 from linewright.analysis.matrix import Figure
 from linewright.analysis.price_list import Price
-from linewright.say.cost_words import SIDES, figure, ratio_text
+from linewright.say import report_words as say
+from linewright.say.cost_words import SIDES, figure, price_words, ratio_text
 from linewright.say.document import Document
 from linewright.show.price_bars import LONGEST_NS, scale_of
 from linewright.show.report import charts, facts
@@ -35,9 +35,7 @@ def section(material: Material) -> Section | None:
     return Section(
         id="prices",
         title="Price list",
-        lead="What each remedy costs, in ns per operation: alone, and with a second CPU that "
-        "does the same."
-        " Ratios are to one shared atomic word under the same condition. The scale is logarithmic.",
+        lead=say.section_lead("prices"),
         figures=figures,
     )
 
@@ -83,7 +81,7 @@ def _figure(document: Document, name: str, title: str) -> Chart:
         id=name,
         title=title,
         broad=True,
-        text="Bars: " + "; ".join(_sentence(price) for price in document.prices),
+        text=say.chart_text("prices", prices=" ".join(map(price_words, document.prices))),
         spec=charts.finish(
             alt.layer(bars, whiskers, labels), ROW_PX * len(names), left=charts.beside(names)
         ),
@@ -114,8 +112,3 @@ def _text(cost: Figure, price: Price | None) -> str:
     if price is None or price.reference:
         return figure(cost)
     return f"{figure(cost)} · {ratio_text(price)}{', alone' if price.only_alone else ''}"
-
-
-def _sentence(price: Price) -> str:
-    costs = [f"{side} {numbers.cost(cost.ns.median_ns)} ns" for side, cost in _sides(price)]
-    return f"{price.name} {', '.join(costs)}"

@@ -7,6 +7,7 @@ from typing import Any
 import altair as alt
 
 from linewright.analysis.reader_cost import delay_of, readers_of, updater_of
+from linewright.say import report_words as say
 from linewright.say.name_words import in_english
 from linewright.show.report import charts, facts
 from linewright.show.report.material import Material
@@ -49,8 +50,7 @@ def section(material: Material) -> Section | None:
     return Section(
         id="readers",
         title="Readers and grace periods",
-        lead="What a read-side critical section costs its reader, and what an updater pays to wait "
-        "for readers. Cheap readers have expensive grace periods: the choice is between the two.",
+        lead=say.section_lead("readers"),
         controls=[control] if len(control.options) > 1 else [],
         figures=figures,
     )
@@ -151,8 +151,7 @@ def _both(rows: list[dict[str, Any]], material: Material) -> list[Chart]:
             id="readers-both",
             title="Reader against grace period",
             broad=True,
-            text="Each form as a point: reader cost across, grace-period cost upwards; both "
-            "logarithmic.",
+            text=say.chart_text("readers-both"),
             spec=charts.finish(alt.layer(across, down, points), 340),
         )
     ]
@@ -174,5 +173,5 @@ def _group(
         controls=[] if waits else [control],
         id=operation.replace("_", "-"),
         title=title,
-        text=f"Time of {in_english(operation)} by form, with intervals; logarithmic.",
+        text=say.chart_text("readers", operation=in_english(operation)),
     )

@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 
 from linewright.analysis.summary import Summary
+from linewright.say import report_words as say
 from linewright.say.name_words import in_english
 from linewright.show.report import charts, facts
 from linewright.show.report.material import Material, Series
@@ -31,9 +32,7 @@ def section(material: Material) -> Section | None:
     return Section(
         id="threads",
         title="Scaling over threads",
-        lead="All threads do the operation on one line without contender spacing, or on their own "
-        "where the form counts per CPU. Contention shows as a rate that falls with more threads; "
-        "without it two threads double the rate.",
+        lead=say.section_lead("threads"),
         controls=[metric],
         figures=[_figure(operation, rows, material, metric) for operation, rows in points.items()],
     )
@@ -110,8 +109,9 @@ def _figure(
     return Chart(
         id=f"threads-{operation}",
         title=", ".join(x for x in (in_english(operation), in_english(rows[0]["which"])) if x),
-        text=f"{operation} over {len({row['threads'] for row in rows})} numbers of threads, by "
-        "form; total rate or time, logarithmic.",
+        text=say.chart_text(
+            "threads", operation=operation, count=len({row["threads"] for row in rows})
+        ),
         spec=charts.finish(layers.properties(title=_unit()), HEIGHT, [metric]),
     )
 

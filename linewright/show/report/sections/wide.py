@@ -7,6 +7,7 @@ from typing import Any
 import altair as alt
 
 from linewright.analysis.summary import Summary
+from linewright.say import report_words as say
 from linewright.show.report import charts, facts
 from linewright.show.report.material import Material, Series
 from linewright.show.report.parts import Chart, Control, Section
@@ -32,8 +33,7 @@ def section(material: Material) -> Section | None:
     return Section(
         id="wide",
         title="Wide atomics",
-        lead=f"{widths}-bit reads and writes mixed: every thread does the same share of both."
-        " Time of one operation of the mix.",
+        lead=say.section_lead("wide", [s.id for s, _ in cells], widths=widths),
         controls=[control] if len(control.options) > 1 else [],
         figures=[
             _figure(o, [c for c in cells if c[0].cell.operation == o], material, control)
@@ -76,7 +76,6 @@ def _figure(
     return Chart(
         id=f"wide-{operation.removeprefix('wide_')}",
         title=OPERATIONS[operation] if len(shares) > 1 else f"{OPERATIONS[operation]} alone",
-        text=f"Time of {operation} by form over the share of writes, for one thread and for "
-        "several.",
+        text=say.chart_text("wide", operation=operation),
         spec=charts.finish(layers, HEIGHT, [control]),
     )

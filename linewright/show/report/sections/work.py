@@ -10,6 +10,7 @@ from linewright import numbers
 from linewright.analysis.crossovers import Crossover
 from linewright.analysis.summary import Summary
 from linewright.plans.grid import OPERATIONS
+from linewright.say import report_words as say
 from linewright.say.columns import Column, table_of
 from linewright.say.phrases import crossing_where
 from linewright.show.report import charts, facts
@@ -54,9 +55,7 @@ def section(material: Material) -> Section | None:
     return Section(
         id="exposed",
         title="Exposed cost over work",
-        lead="What an operation adds to a loop that also does other work: the loop minus the same "
-        f"loop without it. One unit of work takes {iteration} ns. Bands are intervals; a dashed "
-        "line marks where two forms cross over.",
+        lead=say.section_lead("exposed", iteration=iteration),
         controls=[control] if len(control.options) > 1 else [],
         figures=[_figure(o, _serving(o, cells), crossed, material, control) for o in operations],
         grids=[table_of("Crossovers, by units of work", material.with_machine(COLUMNS), crossed)]
@@ -102,8 +101,7 @@ def _figure(
     return Chart(
         id=f"exposed-{operation}",
         title="add, value not wanted" if operation == "add" else operation,
-        text=f"Exposed cost of {operation} by form over units of work, with intervals and "
-        f"{len(mine)} crossovers.",
+        text=say.chart_text("exposed", operation=operation, count=len(mine)),
         spec=charts.finish(layers, HEIGHT, [control]),
     )
 
