@@ -125,10 +125,10 @@ def misses_of(machine: Machine, cell: Cell) -> tuple[str, list[float]]:
 
     own = error_kind(cell)
     contended = "contended" if cell.situation.contended else "uncontended"
-    llsc = "LL/SC" if made_of(cell.form).exclusive else "other than LL/SC"
+    llsc = "LL/SC forms" if made_of(cell.form).exclusive else "forms other than LL/SC"
     for words, kinds in (
         (f"{contended} {cell.form}", [own] if own in machine.misses else []),
-        (f"{contended} forms, {llsc}", [k for k in machine.misses if alike(k, True)]),
+        (f"{contended} {llsc}", [k for k in machine.misses if alike(k, True)]),
         (f"{contended} forms", [k for k in machine.misses if alike(k, False)]),
     ):
         if kinds:
