@@ -52,6 +52,11 @@ class MachineAnswers:
         return self.context is not None and bool(self.context.simulated)
 
     @property
+    def edited(self) -> bool:
+        """Whether the model's file was changed after it was calibrated."""
+        return any("edited" in s.flags for s in self.summaries)
+
+    @property
     def published(self) -> bool:
         """Whether the records are of published percentiles: no launches of ours, and no
         intervals."""

@@ -120,7 +120,9 @@ def _machine(m: MachineAnswers) -> list[Sentence]:
         "anything about time: an emulator ran this": m.emulated,
         "what the same cores do without the hypervisor: this is a virtual machine": m.context
         and m.context.virtualised == "yes",
-        "what silicon does: a model produced these records": m.simulated,
+        "what silicon does: a model produced these records": m.simulated and not m.edited,
+        "what silicon does: a model produced these records, and its file was changed after the "
+        "calibration: no machine like it was measured": m.edited,
     }
     lines = [verbatim(text, basis="run") for text, holds in of_run.items() if holds]
     one = [s for s in m.summaries if s.one_launch and s.status == "ok"]

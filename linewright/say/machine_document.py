@@ -121,6 +121,7 @@ def _warning(m: MachineAnswers) -> Sentence | None:
         text = EMULATED
     elif m.simulated:
         text = "simulated: a model of a machine, not a machine"
+        text += "; its file was changed after the calibration" if m.edited else ""
     elif m.published:
         text = "published percentiles of one run: forms differ where these do not overlap"
     elif wrong:

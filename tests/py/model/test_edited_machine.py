@@ -97,6 +97,11 @@ def test_records_of_an_edited_machine_say_so(capsys, tmp_path: Path) -> None:
     assert "far_busy was changed after the calibration" in capsys.readouterr().err
     (record,) = [json.loads(line) for line in out.read_text().splitlines() if '"cell"' in line]
     assert "edited" in record["flags"]
+    for words in (["show", str(out)], ["advise", str(out)]):
+        assert main(words) == 0
+        assert "its file was changed after the calibration" in " ".join(
+            capsys.readouterr().out.split()
+        )
     assert "calibrated_distance" not in record["metrics"]
 
 
