@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from linewright.say.document import TextTable
+from linewright.say.report_words import section_words
 from linewright.say.sentence import Sentence
 
 
@@ -52,3 +53,20 @@ class Section(Struct, frozen=True, kw_only=True):
     figures: list[Chart] = []
     grids: list[TextTable] = []
     notes: list[Sentence] = []
+
+    @classmethod
+    def of(
+        cls,
+        id: str,
+        figures: Iterable[Chart],
+        controls: Iterable[Control] = (),
+        grids: Iterable[TextTable] = (),
+        **said: Any,
+    ) -> Section:
+        """A section in the report's own words; a choice of one is none.  `said`: the figures in
+        these words, and the cells that they are of."""
+        title, lead = section_words(id, **said)
+        shown = [control for control in controls if len(control.options) > 1]
+        return cls(
+            id=id, title=title, lead=lead, controls=shown, figures=[*figures], grids=[*grids]
+        )

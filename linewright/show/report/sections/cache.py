@@ -39,12 +39,10 @@ def section(material: Material) -> Section | None:
     figures = [_per_line(rows, forms, material, control)]
     if any(saving.percent for saving, _ in savings):
         figures.append(_saved(savings, forms, material, control))
-    return Section(
-        id="cache",
-        title="Cache maintenance",
-        lead=say.section_lead("cache"),
-        controls=[control] if len(states) > 1 else [],
+    return Section.of(
+        "cache",
         figures=figures,
+        controls=[control],
         grids=[
             table_of(
                 "The fit: what a line, an entry and a wait cost",

@@ -25,16 +25,14 @@ def section(material: Material) -> Section | None:
         return None
     ordered = sorted(cells, key=lambda c: (c[0].cell.situation.rank, c[0].cell.work_iters))
     control = Control.of("point", "Point", (s.cell.situation.words() for s, _ in ordered))
-    return Section(
-        id="fairness",
-        title="Fairness",
-        lead=say.section_lead("fairness"),
-        controls=[control] if len(control.options) > 1 else [],
+    return Section.of(
+        "fairness",
         figures=[
             _figure(series, [s for s, of in cells if of is series], material, control)
             for series in material.series
             if any(of is series for _, of in cells)
         ],
+        controls=[control],
     )
 
 

@@ -23,15 +23,13 @@ def section(material: Material) -> Section | None:
     )
     classes = _classes(cells)
     operations = [o for o in OPERATIONS if any(s.cell.operation == o for s, _ in cells)]
-    return Section(
-        id="forms",
-        title="Forms side by side",
-        lead=say.section_lead("forms"),
-        controls=[control] if len(works) > 1 else [],
+    return Section.of(
+        "forms",
         figures=[
             _figure(o, [c for c in cells if c[0].cell.operation == o], classes, material, control)
             for o in operations
         ],
+        controls=[control],
     )
 
 

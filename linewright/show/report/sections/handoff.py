@@ -38,13 +38,11 @@ def section(material: Material) -> Section | None:
         if len({c for r in rows if r["series"] == series.label for c in r["cpus"]})
         >= FEWEST_FOR_MAP
     ]
-    return Section(
-        id="handoff",
-        title="Core to core",
-        lead=say.section_lead("handoff"),
-        controls=[definitions] if maps and len(definitions.options) > 1 else [],
+    return Section.of(
+        "handoff",
         figures=[_map(series, rows, material, definitions) for series in maps]
         + [_classes(rows, material)],
+        controls=[definitions] if maps else [],
     )
 
 

@@ -40,14 +40,12 @@ def section(material: Material) -> Section | None:
     }
     metric = Control(signal="metric", label="Show", options=list(shown.items()))
     domain = _domain({name: [row[name] for row in every] for name in shown})
-    return Section(
-        id="matrix",
-        title="The matrix",
-        lead=say.section_lead("matrix"),
-        controls=[metric],
+    return Section.of(
+        "matrix",
         figures=[
             _figure(label, mine, domain, metric, material) for label, mine in rows.items() if mine
         ],
+        controls=[metric],
     )
 
 

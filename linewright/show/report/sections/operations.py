@@ -40,12 +40,8 @@ def section(material: Material) -> Section | None:
         label="LINEWRIGHT_ATOMICS",
         options=[(p, p.replace("+", ",")) for p in facts.once(r["policy"] for r in rows)],
     )
-    controls = [c for c in (point, policy, machine) if len(c.options) > 1]
-    return Section(
-        id="operations",
-        title="Library operations",
-        lead=say.section_lead("operations"),
-        controls=controls,
+    return Section.of(
+        "operations",
         figures=[
             Chart(
                 id=f"operations-{operation}",
@@ -60,6 +56,7 @@ def section(material: Material) -> Section | None:
             for operation in facts.once(r["operation"] for r in rows)
             if (mine := [r for r in rows if r["operation"] == operation])
         ],
+        controls=(point, policy, machine),
     )
 
 

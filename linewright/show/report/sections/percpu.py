@@ -24,16 +24,14 @@ def section(material: Material) -> Section | None:
     ]
     words = Control.of("words", "Counters", (row["words"] for row in rows))
     point = Control.of("point", "Cost", (row["point"] for row in rows))
-    return Section(
-        id="percpu",
-        title="Per-CPU counters",
-        lead=say.section_lead("percpu"),
-        controls=[c for c in (point, words) if len(c.options) > 1],
+    return Section.of(
+        "percpu",
         figures=[
             _figure(operation, mine, material, [point, words])
             for operation in OPERATIONS
             if (mine := [row for row in rows if row["operation"] == operation])
         ],
+        controls=(point, words),
     )
 
 

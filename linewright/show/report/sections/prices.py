@@ -32,12 +32,7 @@ def section(material: Material) -> Section | None:
             )
     if not figures:
         return None
-    return Section(
-        id="prices",
-        title="Price list",
-        lead=say.section_lead("prices"),
-        figures=figures,
-    )
+    return Section.of("prices", figures=figures)
 
 
 def _figure(document: Document, name: str, title: str) -> Chart:

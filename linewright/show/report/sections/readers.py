@@ -47,13 +47,7 @@ def section(material: Material) -> Section | None:
         for operation, title in GROUPS.items()
         if (mine := [row for row in rows if row["operation"] == operation])
     ]
-    return Section(
-        id="readers",
-        title="Readers and grace periods",
-        lead=say.section_lead("readers"),
-        controls=[control] if len(control.options) > 1 else [],
-        figures=figures,
-    )
+    return Section.of("readers", figures=figures, controls=[control])
 
 
 def _point(row: dict[str, Any]) -> str:

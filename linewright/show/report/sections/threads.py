@@ -29,12 +29,10 @@ def section(material: Material) -> Section | None:
     if not points:
         return None
     metric = Control(signal="metric", label="Show", options=list(METRICS.items()))
-    return Section(
-        id="threads",
-        title="Scaling over threads",
-        lead=say.section_lead("threads"),
-        controls=[metric],
+    return Section.of(
+        "threads",
         figures=[_figure(operation, rows, material, metric) for operation, rows in points.items()],
+        controls=[metric],
     )
 
 

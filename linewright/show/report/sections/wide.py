@@ -30,15 +30,15 @@ def section(material: Material) -> Section | None:
     control = Control.of("threads", "Threads", (_class(s) for s, _ in reversed(ordered)))
     shown = [o for o in OPERATIONS if any(s.cell.operation == o for s, _ in cells)]
     widths = "/".join(str(w) for w in sorted({s.cell.width_bits for s, _ in cells}))
-    return Section(
-        id="wide",
-        title="Wide atomics",
-        lead=say.section_lead("wide", [s.id for s, _ in cells], widths=widths),
-        controls=[control] if len(control.options) > 1 else [],
+    return Section.of(
+        "wide",
         figures=[
             _figure(o, [c for c in cells if c[0].cell.operation == o], material, control)
             for o in shown
         ],
+        controls=[control],
+        cells=[s.id for s, _ in cells],
+        widths=widths,
     )
 
 

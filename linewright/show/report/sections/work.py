@@ -52,15 +52,14 @@ def section(material: Material) -> Section | None:
     iteration = ", ".join(
         dict.fromkeys(numbers.figure(series.contexts[0].unit_ns) for series in material.series)
     )
-    return Section(
-        id="exposed",
-        title="Exposed cost over work",
-        lead=say.section_lead("exposed", iteration=iteration),
-        controls=[control] if len(control.options) > 1 else [],
+    return Section.of(
+        "exposed",
         figures=[_figure(o, _serving(o, cells), crossed, material, control) for o in operations],
+        controls=[control],
         grids=[table_of("Crossovers, by units of work", material.with_machine(COLUMNS), crossed)]
         if crossed
         else [],
+        iteration=iteration,
     )
 
 
