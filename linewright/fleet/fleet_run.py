@@ -128,19 +128,9 @@ class FleetRun:
 
     def _start(self, member: Member, selector: selectors.BaseSelector) -> None:
         where = ["--resume" if member.file.exists() else "--output", str(member.file)]
-        command = [
-            sys.executable,
-            "-m",
-            "linewright",
-            "measure",
-            "--format",
-            "none",
-            "--on",
-            member.host.target,
-            *where,
-        ]
+        measure = ["-m", "linewright", "measure", "--format", "none", "--on"]
         member.process = subprocess.Popen(
-            [*command, *self.state.options],
+            [sys.executable, *measure, member.host.target, *where, *self.state.options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from linewright import wings
 from linewright.errors import UserError
+from linewright.run.place import transports
 
 MOST_HOSTS = 10_000
-SCHEMES = ("local", "ssh", "exec", "dask", "model")
 
 
 class Host(Struct, frozen=True):
@@ -30,9 +31,7 @@ def read_hosts(path: str) -> list[Host]:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise UserError(
-            reason or str(error), path, "expected a file with one host a line"
-        ) from None
+        raise UserError(reason, path, "expected a file with one host a line") from None
     lines = [
         line
         for line in (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines())
@@ -42,9 +41,9 @@ def read_hosts(path: str) -> list[Host]:
         raise UserError(
             "no host in it", path, "one host a line, such as user@host or ssh://host:22"
         )
-    return named(
-        [line if line.partition(":")[0] in SCHEMES else f"ssh://{line}" for line in lines], path
-    )
+    schemes = {"local", *transports(), *wings.targets()}
+    lines = [line if line.partition(":")[0] in schemes else f"ssh://{line}" for line in lines]
+    return named(lines, path)
 
 
 def distinct(machine_ids: Mapping[Host, str], note: Callable[[str], None]) -> list[Host]:
