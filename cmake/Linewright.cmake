@@ -103,7 +103,13 @@ endfunction()
 
 # Programs of another's source, with other definitions or flags: cross builds and sanitizers build and run them in the long
 # lane only. lw_variant(<target>…) names such targets; their tests have the label that ${LW_VARIANT} is there.
+# Programs whose subject is the same code on every architecture are left to that lane by cross builds alone: lw_portable(), and the
+# label ${LW_PORTABLE}.
 set(LW_VARIANT "")
+set(LW_PORTABLE "")
+if(CMAKE_TOOLCHAIN_FILE)
+  set(LW_PORTABLE variant)
+endif()
 if(CMAKE_TOOLCHAIN_FILE OR LINEWRIGHT_SANITIZE)
   set(LW_VARIANT variant)
 endif()
@@ -113,10 +119,16 @@ function(lw_variant)
   endif()
 endfunction()
 
-# lw_gtest(<name> [VARIANT] [INLINED] SOURCES … [LIBRARIES …] [LABELS …] [TIMEOUT s] [LOCK name]): one GoogleTest program, one ctest.
+function(lw_portable)
+  if(LW_PORTABLE)
+    set_property(GLOBAL APPEND PROPERTY LW_VARIANTS ${ARGN})
+  endif()
+endfunction()
+
+# lw_gtest(<name> [VARIANT] [PORTABLE] [INLINED] SOURCES … [LIBRARIES …] [LABELS …] [TIMEOUT s] [LOCK name]): one GoogleTest program, one ctest.
 # What compilers make of our inline functions is the subject of INLINED ones; all others are compiled by -O1, which takes a quarter less.
 function(lw_gtest name)
-  cmake_parse_arguments(T "VARIANT;INLINED" "TIMEOUT;LOCK" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(T "VARIANT;PORTABLE;INLINED" "TIMEOUT;LOCK" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${T_SOURCES})
   list(FILTER T_SOURCES INCLUDE REGEX "[.]cpp$")
   list(LENGTH T_SOURCES files)
@@ -126,6 +138,10 @@ function(lw_gtest name)
   if(T_VARIANT)
     lw_variant(${name})
     list(APPEND T_LABELS ${LW_VARIANT})
+  endif()
+  if(T_PORTABLE)
+    lw_portable(${name})
+    list(APPEND T_LABELS ${LW_PORTABLE})
   endif()
   lw_own_target(${name})
   if(NOT T_INLINED AND NOT LINEWRIGHT_SANITIZE) # sanitizers' presets choose their own
