@@ -14,6 +14,8 @@ from linewright.find.sharing_schema import AnyLine, Result
 from support.finding import CONTROLS, SAMPLER, SHARING, STAYING
 
 SECONDS = "1.2"
+TRIES = 20
+STAY = ("one_cpu", "by_turns")
 
 
 def travelling(result: dict) -> list[tuple[str, str]]:
@@ -73,12 +75,19 @@ def test_plain_false_sharing_of_more_threads_than_cpus(sampling, found) -> None:
 
 
 def test_neighbouring_lines_are_shared_on_128_bytes_only(sampling, run, found) -> None:
-    result = found("--", sampling, "neighbouring_lines", 2, SECONDS)
+    """On a loaded machine two threads may take turns for a whole run: nothing travels then, which
+    is what find says, and they are run again."""
+    words = ("--", sampling, "neighbouring_lines", 2, SECONDS)
+    results = (found(*words) for _ in range(TRIES))
+    result = next(
+        r for r in results if not any(line["movement"]["answer"] in STAY for line in r["lines"])
+    )
     assert travelling(result) == []
     assert [(line["line_bytes"], line["kind_128"]) for line in result["lines"]] == [
         (128, "false")
     ] * 2
-    page = run("--", sampling, "neighbouring_lines", 2, SECONDS).stdout
+    pages = (run(*words).stdout for _ in range(TRIES))
+    page = next(p for p in pages if "shared without contention" not in p)
     assert page.startswith("No line travels, 2 more on 128-byte lines only, in find_planted")
 
 
