@@ -3,7 +3,11 @@
 #include "marks.h"
 #include "plain.h"
 
+#include "../common/environment.h"
 #include "../srcu/membarrier.h"
+
+#include <stdio.h>
+#include <unistd.h>
 
 #ifdef LW_RW_HOOKS /* the interposer's: src/rwlock/interpose/hooks.h */
 #include LW_RW_HOOKS
@@ -93,7 +97,8 @@ static void consider_bias(struct lw_rwlock *l)
     if (not_before && (int32_t)(ticks(now_ns()) - not_before) < 0)
         return;
     if (!lw__srcu_have_membarrier()) {
-        lw_rwlock_stay_plain();
+        if (!__atomic_exchange_n(&stay_plain, true, __ATOMIC_RELAXED) && lw_verbose())
+            dprintf(STDERR_FILENO, "linewright: membarrier is not available: readers-writer locks stay plain\n");
         return;
     }
     give_bias(l); /* its cost is paid back by the first readers: a reader pair is some ns cheaper */

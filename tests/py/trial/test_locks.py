@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+from ctypes.util import find_library
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from linewright.elf import lock_calls
 from linewright.errors import UserError
 from linewright.run.programs import find_rwlock
 from linewright.trial import interposed_locks, trial_file
-from support import waiting
+from support import seccomp, waiting
 from support.arm64_programs import build as build_for_arm64
 from support.arm64_programs import needs_cross_compiler
 from support.network import own_network
@@ -158,6 +159,22 @@ def test_the_switch_of_the_statistics_is_1_or_0(command, folder, with_library, m
         done = waiting.run([folder / "program"], env=os.environ | by_hand)
         assert (done.returncode, done.stderr.count("\n")) == (9, lines), done.stderr
         assert lines == 0 or "LINEWRIGHT_RWLOCK_STATISTICS=yes counts nothing" in done.stderr
+
+
+@pytest.mark.skipif(find_library("seccomp") is None, reason="libseccomp is not installed")
+def test_a_sandbox_that_refuses_membarrier_leaves_locks_plain_and_says_so_once(
+    command, folder, with_library
+):
+    env = command.environment() | {"LINEWRIGHT_RWLOCK_STATISTICS": "1"}
+    words = ["run", "--locks", str(folder / "program")]
+    options = {"env": env, "preexec_fn": seccomp.refusing("membarrier")}
+    answer = command.apart(*words, **options)
+    assert answer.returncode == 9
+    head, _, first, _ = answer.stderr.splitlines()
+    assert head.endswith("2 locks; all stayed plain: membarrier is not available")
+    assert first.split()[:3] == ["1000", "7", "0"], "no writer had a bias to end"
+    said = command.apart(*words, **options | {"env": env | {"LINEWRIGHT_VERBOSE": "1"}}).stderr
+    assert said.count("membarrier is not available: readers-writer locks stay plain") == 1
 
 
 def test_the_library_must_be_one_that_can_be_named(command, folder, tmp_path, monkeypatch):
