@@ -3,6 +3,7 @@ that a measured time could change."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+import linewright
 from linewright.analysis import summarise
 from linewright.analysis.machine_answers import machines_with_answers
 from linewright.compare.comparison import CompareOptions, Comparison
@@ -125,6 +127,37 @@ def test_every_sentence_of_a_comparison_names_its_rows(tmp_path: Path) -> None:
     for sentence in every:
         assert bool(sentence.cells) == (sentence.basis in NAMED), render(sentence)
         assert set(sentence.cells) <= ids, render(sentence)
+
+
+ROOM = Path(linewright.__file__).parent
+
+
+def literals(text: str) -> list[str]:
+    """The texts in a module, docstrings aside."""
+    tree = ast.parse(text)
+    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return [n.value for n in texts if isinstance(n.value, str) and id(n) not in bare]
+
+
+def is_sentence(text: str) -> bool:
+    return text.count(" ") >= 4 and text.rstrip().endswith(".") and text[:1].isupper()
+
+
+@pytest.mark.parametrize("room", ["analysis", "show/report", "compare"])
+def test_sentences_stand_in_say(room: str) -> None:
+    files = list((ROOM / room).rglob("*.py"))
+    found = {text for path in files for text in literals(path.read_text()) if is_sentence(text)}
+    assert len(files) > 5 and found == set()
+
+
+def test_a_sentence_elsewhere_is_seen() -> None:
+    said = (
+        'def f():\n    """What it is for, in a sentence."""\n    return "An add takes five ns."\n'
+    )
+    assert list(filter(is_sentence, literals(said))) == ["An add takes five ns."]
+    words = (ROOM / "say/report_words.py").read_text()
+    assert len(list(filter(is_sentence, literals(words)))) > 20
 
 
 def test_a_sentence_without_evidence_is_seen() -> None:
