@@ -107,10 +107,10 @@ def test_figures_of_a_simulation_are_shown_by_its_wing(command, tmp_path: Path):
     contexts = [context(context_id=i) for i in dict.fromkeys(r.context_id for r in rows)]
     write(tmp_path / "run.jsonl", contexts, rows)
     shown = command([], "show", "--all", "run.jsonl").stdout
-    assert "draws 5 %" in shown and "changed after its calibration" in shown
+    assert "band 5 %" in shown and "changed after its calibration" in shown
     shutil.rmtree(tmp_path / "linewright" / "model")
     shown = command([], "show", "--all", "run.jsonl").stdout
-    assert "stadd" in shown and "draws" not in shown and "calibration" not in shown
+    assert "stadd" in shown and "band" not in shown and "calibration" not in shown
 
 
 def test_what_a_missing_wing_brings_is_refused_in_one_line(command):
