@@ -14,12 +14,7 @@ from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary
 from linewright.families import CACHE, DMA
 from linewright.say.phrases import measure_on
-from linewright.say.sentence import (
-    Clause,
-    Sentence,
-    once,
-    said,
-)
+from linewright.say.sentence import Sentence, said
 
 
 def cache_sentences(m: MachineAnswers) -> list[Sentence]:
@@ -37,15 +32,7 @@ def cache_sentences(m: MachineAnswers) -> list[Sentence]:
         text = "what a line costs, and what a wait, takes lists of several lengths: "
         text += f"{measure_on(m.contexts)} --plan cache"
         texts = [(text, [s.id for s in lists])]
-    return [
-        Sentence(
-            lead="cache maintenance",
-            clauses=[Clause(text=text)],
-            family=CACHE.name,
-            cells=once(ids),
-        )
-        for text, ids in texts
-    ]
+    return [said(text, CACHE.name, ids, lead="cache maintenance") for text, ids in texts]
 
 
 def _instruction(found: CheapestInstruction) -> str:

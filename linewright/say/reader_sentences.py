@@ -10,11 +10,7 @@ from linewright.analysis import reader_cost
 from linewright.analysis.reader_cost import Scaling, Trade
 from linewright.analysis.summary import Summary
 from linewright.families import READERS
-from linewright.say.sentence import (
-    Clause,
-    Sentence,
-    once,
-)
+from linewright.say.sentence import Clause, Sentence, once, said
 
 
 def reader_sentences(summaries: Sequence[Summary]) -> list[Sentence]:
@@ -51,12 +47,7 @@ def _spoken(t: Trade) -> Sentence:
         f"than one of {t.cheap_update}, {beside}; its readers take "
         f"{numbers.figure(t.saved_ns.median_ns)} ns less: {break_even(t)}"
     )
-    return Sentence(
-        lead="",
-        clauses=[Clause(text=text, numbers={"sections": t.sections_per_update.value})],
-        family=READERS.name,
-        cells=once(t.ids),
-    )
+    return said(text, READERS.name, t.ids, sections=t.sections_per_update.value)
 
 
 def break_even(t: Trade) -> str:

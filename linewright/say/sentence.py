@@ -51,11 +51,12 @@ def said(
     family: str = "",
     cells: Iterable[str] = (),
     basis: Basis = "cells",
+    lead: str = "",
     **numbers: float,
 ) -> Sentence:
-    """A sentence of one clause without a condition, and what it rests on."""
+    """A sentence of one clause, and what it rests on."""
     clause = Clause(text=text, numbers=numbers)
-    return Sentence(lead="", clauses=[clause], family=family, cells=once(cells), basis=basis)
+    return Sentence(lead=lead, clauses=[clause], family=family, cells=once(cells), basis=basis)
 
 
 def verbatim(text: str, cells: Iterable[str] = (), basis: Basis = "cells") -> Sentence:
