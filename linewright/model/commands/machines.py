@@ -12,7 +12,7 @@ import typer
 
 from linewright import numbers
 from linewright.errors import DONE
-from linewright.model import machine_file, story
+from linewright.model import machine_file
 from linewright.model.constants import DISTANCES, KINDS
 from linewright.model.machine_file import CLASSES, STATES, Constant, Machine, need
 from linewright.show.console import console_for
@@ -55,6 +55,8 @@ def machines(
 
 def _lines(machine: Machine, width: int) -> Iterator[str]:
     """Everything that is known of a machine, in lines that fit."""
+    from linewright.model import story  # imports NumPy
+
     shape = machine.topology
     bounds = "not calibrated: it yields bounds and an ordering of forms"
     kind = "calibrated" if machine.calibrated else bounds
