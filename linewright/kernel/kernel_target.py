@@ -16,8 +16,11 @@ from linewright.errors import UserError
 from linewright.run.programs import find_probe
 from linewright.run.registry import ProgramTarget
 
-RUNNER = Path("/usr/local/libexec/linewright/linewright-kernel")
-"""Where kmod/user/install.sh puts it."""
+RUNNERS = [
+    Path("/usr/local/libexec/linewright/linewright-kernel"),
+    Path("/usr/libexec/linewright/linewright-kernel"),
+]
+"""Where kmod/user/install.sh puts it, and the Debian package."""
 MODULES = Path("/lib/modules")
 
 
@@ -42,8 +45,10 @@ def installed_by_dkms() -> list[str]:
     """The runner that DKMS has installed with the module for the running kernel, unless
     ``LINEWRIGHT_KMOD`` names another."""
     modules = MODULES / os.uname().release / "updates/dkms"
-    there = RUNNER.exists() and any(modules.glob("linewright.ko*"))
-    return [str(RUNNER), "--module", "linewright"] * (there and "LINEWRIGHT_KMOD" not in os.environ)
+    runner = next((path for path in RUNNERS if path.exists()), None)
+    if runner is None or "LINEWRIGHT_KMOD" in os.environ or not any(modules.glob("linewright.ko*")):
+        return []
+    return [str(runner), "--module", "linewright"]
 
 
 def built_here() -> list[str]:

@@ -316,13 +316,13 @@ def test_dkms_brings_the_runner_that_is_then_taken(monkeypatch, tmp_path):
     environment = os.environ | {"DESTDIR": str(tmp_path / "root")}
     subprocess.run(["sh", tmp_path / "t" / script], check=True, env=environment)
     runner = tmp_path / "root/usr/local/libexec/linewright/linewright-kernel"
-    assert str(runner).endswith(str(kernel.RUNNER)) and os.access(runner, os.X_OK)
+    assert str(runner).endswith(str(kernel.RUNNERS[0])) and os.access(runner, os.X_OK)
     usage = subprocess.run([runner, "one", "two"], capture_output=True, text=True)
     assert usage.returncode == 2 and "--module FILE|NAME" in usage.stderr
     module = tmp_path / f"lib/modules/{os.uname().release}/updates/dkms/linewright.ko.zst"
     module.parent.mkdir(parents=True)
     module.touch()
-    monkeypatch.setattr(kernel, "RUNNER", runner)
+    monkeypatch.setattr(kernel, "RUNNERS", [tmp_path / "none", runner])
     monkeypatch.setattr(kernel, "MODULES", tmp_path / "lib/modules")
     monkeypatch.delenv("LINEWRIGHT_KERNEL_RUNNER", raising=False)
     monkeypatch.delenv("LINEWRIGHT_KMOD", raising=False)
