@@ -73,13 +73,10 @@ noinline void lwk_nops(unsigned long iters)
 		lw_nop();
 }
 
-/* A loop that counts in memory, as code that was not optimised does: a load, a store and a branch an iteration, and a load more. */
+/* A loop that counts in memory. */
 noinline void lwk_traffic(unsigned long iters)
 {
-	unsigned long left = iters;
-
-	while (READ_ONCE(left))
-		WRITE_ONCE(left, READ_ONCE(left) - 1);
+	lw_count_in_memory(iters);
 }
 
 /* Zeroed memory that shares no pair of lines with any other, to be given back by kfree(). NULL when there is none. */

@@ -36,8 +36,7 @@ Work = Literal["chain", "nop_loop", "memory"]
 straight line, so that latency sets its time.  ``nop_loop``: a unit is one iteration of a loop
 around one NOP, the stand-in of published tables; its time is not proportional to the number of
 units.  ``memory``: a unit is one iteration of a loop that counts in memory, as code that was not
-optimised does (two loads, a store, a branch): what a posted store competes with.  Inside the kernel
-alone."""
+optimised does (two loads, a store, a branch): what a posted store competes with."""
 _UNITS = {
     "chain": ("w", "units of work"),
     "nop_loop": ("nop", "iterations of the NOP loop"),

@@ -20,8 +20,6 @@ static_assert(places.size() == loop_places);
 } // namespace
 
 Made make_subject(const wire::Cell &cell, const Machine &machine) {
-    if (cell.work == "memory")
-        throw wire::Invalid(cell.id() + ": work in memory is measured inside the kernel alone (--on kernel)");
     for (const Family *family : places.at(machine.loop_place))
         if (family->handles(cell))
             return family->make(cell, machine);

@@ -8,12 +8,16 @@
 
 namespace lw::probe {
 
+// What stands behind each operation: dependent additions in a straight line, a loop around one NOP as published, or a loop
+// that counts in memory, as code that was not optimised does: two loads, a store and a branch an iteration.
+enum class Work_kind : unsigned char { chain, nop_loop, memory };
+
 // One thread's arguments for the batches of a window. Each thread has its own copy, on its own lines.
 struct Loop_args {
     void *target = nullptr;            // what the operation acts on: a line, a per-CPU object, a domain …
     std::size_t ops = 1;               // operations to perform; a contender's loop may write back that it did fewer
     std::size_t work = 0;              // units of work after each operation
-    bool nop_loop = false;             // a unit is an iteration of a loop around one NOP, not a link of the chain
+    Work_kind work_kind = Work_kind::chain;
     std::uint64_t operand = 1;         // value the operation is given
     std::uint64_t sum_out = 0;         // sum of the values that exchanges returned, for conservation checks
     std::uint64_t excluded_ticks = 0;  // time inside the batch that is preparation, not the operation
@@ -49,11 +53,13 @@ template <bool works = true, class Loop> [[gnu::always_inline]] inline void with
     const std::size_t units = args.work;
     if (!works || units == 0)
         return loop([] {});
-    if (args.nop_loop)
+    if (args.work_kind == Work_kind::nop_loop)
         return loop([units] {
             for (std::size_t left = units; left; --left)
                 lw_nop();
         });
+    if (args.work_kind == Work_kind::memory)
+        return loop([units] { lw_count_in_memory(units); });
     Chain chain(units);
     loop([&chain]() __attribute__((always_inline)) { chain.run(); });
 }

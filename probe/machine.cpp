@@ -347,7 +347,7 @@ template <class Body> double shortest_ns(const Clock &clock, Body body) {
 }
 
 // One batch of a baseline loop with work, ns per iteration.
-double baseline_ns(const Machine &machine, std::size_t work, bool nop_loop, std::size_t ops) {
+double baseline_ns(const Machine &machine, std::size_t work, Work_kind kind, std::size_t ops) {
     constexpr unsigned width = sizeof(void *) * 8;
     const Rmw_loop *empty = find_rmw_loop("empty", width, machine.loop_place);
     std::uint64_t dummy = 0;
@@ -355,7 +355,7 @@ double baseline_ns(const Machine &machine, std::size_t work, bool nop_loop, std:
     args.target = &dummy;
     args.ops = ops;
     args.work = work;
-    args.nop_loop = nop_loop;
+    args.work_kind = kind;
     const std::uint64_t start = lw_ticks();
     empty->issue(args);
     return machine.clock.ns(lw_ticks() - start) / static_cast<double>(ops);
@@ -365,7 +365,7 @@ double nop_iter_ns(const Machine &machine) {
     auto loop = [&](std::size_t work) {
         double best = 1e18;
         for (int i = 0; i < 15; ++i)
-            best = std::min(best, baseline_ns(machine, work, true, 100));
+            best = std::min(best, baseline_ns(machine, work, Work_kind::nop_loop, 100));
         return best;
     };
     return (loop(2000) - loop(1000)) / 1000.0; // by difference: what surrounds the loop cancels
@@ -375,7 +375,7 @@ double nop_iter_ns(const Machine &machine) {
 // and how far repeated windows of one length are apart. Windows of 40 µs; medians, so that an interrupt does not count.
 void measure_work(const Machine &machine, wire::Context &context) {
     auto window = [&](std::size_t work) {
-        return baseline_ns(machine, work, false, std::max<std::size_t>(100, 160'000 / work));
+        return baseline_ns(machine, work, Work_kind::chain, std::max<std::size_t>(100, 160'000 / work));
     };
     auto windows = [&](std::size_t work, int count) {
         std::vector<double> values;

@@ -122,7 +122,7 @@ public:
         Loop_args args;
         args.target = &world;
         args.work = parameters_.read_delay;
-        args.nop_loop = cell_.work == "nop_loop";
+        args.work_kind = work_kind(cell_);
         args.state = &seat;
         return args;
     }

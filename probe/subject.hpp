@@ -66,10 +66,14 @@ public:
     virtual void metrics(std::map<std::string, double> &values) { (void)values; }
 };
 
+inline Work_kind work_kind(const wire::Cell &cell) {
+    return cell.work == "chain" ? Work_kind::chain : cell.work == "memory" ? Work_kind::memory : Work_kind::nop_loop;
+}
+
 // The work of a cell's thread: that of the cell for the timed one, and a contender's spacing in iterations of the NOP loop.
 inline void set_work(Loop_args &args, const wire::Cell &cell, unsigned thread) {
     args.work = thread == 0 ? cell.work_iters : cell.contender_iters;
-    args.nop_loop = thread > 0 || cell.work == "nop_loop";
+    args.work_kind = thread > 0 ? Work_kind::nop_loop : work_kind(cell);
 }
 
 // A subject, or the one-sentence reason why this machine cannot run the cell; throws wire::Invalid for a cell that

@@ -37,7 +37,7 @@ PARAMETERS = (
     *usual(launches=1),
     word(
         "work_kind", "nop_loop memory",
-        "what stands between operations: the published loop, or inside the kernel one in memory",
+        "what stands between operations: the published loop, or one that counts in memory",
     ),
     Parameter("means", "count", 100, "means that the percentiles are of, as published", 2, 100_000),
     Parameter(

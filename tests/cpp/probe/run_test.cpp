@@ -87,6 +87,22 @@ TEST(Run, EveryFormHereAddsUp) {
     }
 }
 
+TEST(Run, AddsUpWithEveryKindOfWork) {
+    wire::Plan plan = short_plan();
+    for (const char *work : {"chain", "nop_loop", "memory"})
+        for (std::uint64_t units : {1, 700}) {
+            plan.cells.push_back(cell_of(*wire::find_form("builtin_add", sizeof(void *) * 8), 1));
+            plan.cells.back().work = work;
+            plan.cells.back().work_iters = units;
+        }
+    auto records = run(plan);
+    ASSERT_EQ(records.size(), 6u);
+    for (const wire::Record &record : records) {
+        EXPECT_TRUE(record.status == "ok" || record.status == "unreliable") << record.cell.id() << ": " << record.reason;
+        EXPECT_EQ(record.sum_expected, record.sum_found) << record.cell.id();
+    }
+}
+
 TEST(Run, SeesLostCounts) {
     if (!two_cpus())
         GTEST_SKIP() << "needs two CPUs";

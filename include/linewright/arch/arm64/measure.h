@@ -43,6 +43,20 @@ static inline void lw_dependent_add(unsigned long *x, unsigned long y)
     __asm__ __volatile__("add %[x], %[x], %[y]" : [x] "+r"(*x) : [y] "r"(y));
 }
 
+/* Counts `units`, at least one, down in a word on the stack, as code that was not optimised does: two loads, a store and a
+ * branch an iteration. */
+static inline __attribute__((always_inline)) void lw_count_in_memory(unsigned long units)
+{
+    unsigned long left;
+    __asm__ __volatile__(
+        "1:\tldr %[left], %[units]\n\t"
+        "sub %[left], %[left], #1\n\t"
+        "str %[left], %[units]\n\t"
+        "ldr %[left], %[units]\n\t"
+        "cbnz %[left], 1b"
+        : [units] "+Q"(units), [left] "=&r"(left));
+}
+
 /* Links of the straight line below, and the bytes that each takes. */
 #define LW_CHAIN_LINKS 512
 #define LW_CHAIN_LINK_BYTES 4

@@ -37,6 +37,15 @@ static inline void lw_dependent_add(unsigned long *x, unsigned long y)
     __asm__ __volatile__("" : "+r"(*x));
 }
 
+/* Counts `units`, at least one, down in a word on the stack, as code that was not optimised does. */
+static inline __attribute__((always_inline)) void lw_count_in_memory(unsigned long units)
+{
+    volatile unsigned long left = units;
+    do
+        left = left - 1;
+    while (left);
+}
+
 #define LW_CHAIN_LINKS 512
 #define LW_CHAIN_LINK_BYTES 1
 
