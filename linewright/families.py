@@ -157,7 +157,7 @@ _X86_PAIRS = (
 IDENTICAL: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "x86_64": (*_X86_PAIRS, ("cmpxchg_loop_read_first", "builtin_cmpxchg_loop_read_first")),
     "i386": _X86_PAIRS,
-    "arm64": (("ldr_read", "builtin_read"),),
+    "arm64": (("ldr_read", "builtin_read"), ("llsc_add", "builtin_add")),
 }
 """Forms whose timed loops hold the same machine code, by architecture: what they differ by is the
 run's noise floor. At every width that they have in common; tests/py/probe/test_disassembly.py

@@ -3,6 +3,7 @@
 
 #include "probe/loop.hpp"
 #include "probe/machine.hpp"
+#include "probe/rmw_loops.hpp"
 
 #include <array>
 
@@ -20,6 +21,8 @@ static_assert(places.size() == loop_places);
 } // namespace
 
 Made make_subject(const wire::Cell &cell, const Machine &machine) {
+    if (cell.work == "memory" && !find_rmw_loop(cell.form, cell.width_bits))
+        throw wire::Invalid(cell.id() + ": work in memory stands behind operations on one line");
     for (const Family *family : places.at(machine.loop_place))
         if (family->handles(cell))
             return family->make(cell, machine);

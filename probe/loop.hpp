@@ -48,18 +48,20 @@ private:
 };
 
 // Calls `loop` with the work that the arguments ask for, a function without arguments. The loop is compiled once for each
-// kind: without work it holds nothing but the operation and the count-down.
-template <bool works = true, class Loop> [[gnu::always_inline]] inline void with_work(const Loop_args &args, Loop loop) {
+// kind in `works`: without work it holds nothing but the operation and the count-down.
+enum class Works { none, in_registers, all };
+template <Works works = Works::in_registers, class Loop>
+[[gnu::always_inline]] inline void with_work(const Loop_args &args, Loop loop) {
     const std::size_t units = args.work;
-    if (!works || units == 0)
+    if (works == Works::none || units == 0)
         return loop([] {});
-    if (args.work_kind == Work_kind::nop_loop)
+    if (works == Works::all && args.work_kind == Work_kind::memory)
+        return loop([units] { lw_count_in_memory(units); });
+    if (args.work_kind != Work_kind::chain)
         return loop([units] {
             for (std::size_t left = units; left; --left)
                 lw_nop();
         });
-    if (args.work_kind == Work_kind::memory)
-        return loop([units] { lw_count_in_memory(units); });
     Chain chain(units);
     loop([&chain]() __attribute__((always_inline)) { chain.run(); });
 }
@@ -77,7 +79,8 @@ constexpr unsigned loop_offset_bytes(unsigned place) { return 16 * place; }
 }
 
 // The loop itself: one operation and its work, `ops` times. Loops that never have work say so.
-template <bool works = true, class Step> [[gnu::always_inline]] inline void repeat(const Loop_args &args, Step step) {
+template <Works works = Works::in_registers, class Step>
+[[gnu::always_inline]] inline void repeat(const Loop_args &args, Step step) {
     with_work<works>(args, [&](auto work) __attribute__((always_inline)) {
         std::size_t left = args.ops;
         align_loop();

@@ -32,7 +32,7 @@ namespace lw::probe {
 // lw_loop_stadd_u64 is the loop at the first place, lw_loop1_stadd_u64 at the second.
 #define LW_ROW(name, operation, order, bits, needs)                                                      \
     extern "C" [[gnu::noinline, gnu::aligned(64)]] void lw_loop_##name##_u##bits(Loop_args &args) {      \
-        LW_RUN_##operation<std::uint##bits##_t, lw_##name##_u##bits, false>(args);                       \
+        LW_RUN_##operation<std::uint##bits##_t, lw_##name##_u##bits, false, Works::all>(args);           \
     }                                                                                                    \
     extern "C" [[gnu::noinline, gnu::aligned(64)]] void lw_completed_##name##_u##bits(Loop_args &args) { \
         LW_RUN_##operation<std::uint##bits##_t, lw_##name##_u##bits, true>(args);                        \

@@ -9,10 +9,11 @@
 namespace lw::probe {
 inline namespace place0 { // instances whose address is taken are one place's own
 
-template <class T, auto Op, bool wait = false> [[gnu::always_inline]] inline void run_add(Loop_args &args) {
+template <class T, auto Op, bool wait = false, Works works = wait ? Works::none : Works::in_registers>
+[[gnu::always_inline]] inline void run_add(Loop_args &args) {
     T *line = static_cast<T *>(args.target);
     const T operand = static_cast<T>(args.operand);
-    repeat<!wait>(args, [=] {
+    repeat<works>(args, [=] {
         if constexpr (std::is_void_v<decltype(Op(line, operand))>) {
             Op(line, operand);
         } else {
@@ -24,11 +25,12 @@ template <class T, auto Op, bool wait = false> [[gnu::always_inline]] inline voi
     });
 }
 
-template <class T, auto Op, bool wait = false> [[gnu::always_inline]] inline void run_xchg(Loop_args &args) {
+template <class T, auto Op, bool wait = false, Works works = wait ? Works::none : Works::in_registers>
+[[gnu::always_inline]] inline void run_xchg(Loop_args &args) {
     T *line = static_cast<T *>(args.target);
     const T operand = static_cast<T>(args.operand);
     T sum = 0; // keeps every value taken out accounted for: the conservation check of exchanges
-    repeat<!wait>(args, [&sum, line, operand] {
+    repeat<works>(args, [&sum, line, operand] {
         sum = static_cast<T>(sum + Op(line, operand));
         if constexpr (wait)
             lw_wait_completion(line);
@@ -36,9 +38,10 @@ template <class T, auto Op, bool wait = false> [[gnu::always_inline]] inline voi
     args.sum_out += sum;
 }
 
-template <class T, auto Op, bool wait = false> [[gnu::always_inline]] inline void run_read(Loop_args &args) {
+template <class T, auto Op, bool wait = false, Works works = wait ? Works::none : Works::in_registers>
+[[gnu::always_inline]] inline void run_read(Loop_args &args) {
     const T *line = static_cast<const T *>(args.target);
-    repeat<!wait>(args, [=] {
+    repeat<works>(args, [=] {
         T value = Op(line);
         __asm__ volatile("" : : "r"(value)); // the value is wanted: the read may not be dropped
         if constexpr (wait)

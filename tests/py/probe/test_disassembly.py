@@ -490,7 +490,8 @@ def test_operation_loop_is_the_operation(arch: str, bits: int, op: str, order: s
     lse = {OPERATION_LSE[op] + suffix + width} | (
         {"ldadd" + suffix + width} if op == "add" else set()
     )
-    assert lse <= set(found)
+    # Seldom taken branches may lie behind the loop.
+    assert lse <= {mnemonic for _, mnemonic, _ in functions(arch)[name]}
     assert all(
         re.fullmatch(rf"ldr{width}?|ldax?r{width}|ldxr{width}|stl?xr{width}|prfm pstl1\w+|dmb", i)
         for i in set(found) - lse
@@ -499,6 +500,6 @@ def test_operation_loop_is_the_operation(arch: str, bits: int, op: str, order: s
     touched = {
         address[1]
         for _, o in loop_instructions(functions(arch)[name])
-        if (address := re.search(r"\[(\w+)[^]]*\]", o))
+        if (address := re.search(r"\[(\w+)[^]]*\]", o)) and address[1] != "sp"
     }
     assert len(touched) == 2, f"the line and the policy word, not {touched}"

@@ -48,13 +48,12 @@ static inline void lw_dependent_add(unsigned long *x, unsigned long y)
 static inline __attribute__((always_inline)) void lw_count_in_memory(unsigned long units)
 {
     unsigned long left;
-    __asm__ __volatile__(
-        "1:\tldr %[left], %[units]\n\t"
-        "sub %[left], %[left], #1\n\t"
-        "str %[left], %[units]\n\t"
-        "ldr %[left], %[units]\n\t"
-        "cbnz %[left], 1b"
-        : [units] "+Q"(units), [left] "=&r"(left));
+    __asm__ __volatile__("1:\tldr %[left], %[units]\n\t"
+                         "sub %[left], %[left], #1\n\t"
+                         "str %[left], %[units]\n\t"
+                         "ldr %[left], %[units]\n\t"
+                         "cbnz %[left], 1b"
+                         : [units] "+m"(units), [left] "=&r"(left));
 }
 
 /* Links of the straight line below, and the bytes that each takes. */

@@ -55,16 +55,15 @@ static inline void lw_dependent_add(unsigned long *x, unsigned long y)
 static inline __attribute__((always_inline)) void lw_count_in_memory(unsigned long units)
 {
     unsigned long left;
-    __asm__ __volatile__(
-        "1:\tmov %[units],%[left]\n\t"
-        "sub $1,%[left]\n\t"
-        "mov %[left],%[units]\n\t"
-        "mov %[units],%[left]\n\t"
-        "test %[left],%[left]\n\t"
-        "jnz 1b"
-        : [units] "+m"(units), [left] "=&r"(left)
-        :
-        : "cc");
+    __asm__ __volatile__("1:\tmov %[units],%[left]\n\t"
+                         "sub $1,%[left]\n\t"
+                         "mov %[left],%[units]\n\t"
+                         "mov %[units],%[left]\n\t"
+                         "test %[left],%[left]\n\t"
+                         "jnz 1b"
+                         : [units] "+m"(units), [left] "=&r"(left)
+                         :
+                         : "cc");
 }
 
 /* Links of the straight line below, and the bytes that each takes. */
