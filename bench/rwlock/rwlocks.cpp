@@ -1,6 +1,7 @@
-// What a critical section costs under each readers-writer lock, by threads and by the share of writers, in one run: windows of 10 ms,
-// every lock in turn, in shuffled order, many rounds. A section reads, or changes, two words that belong together; the run ends with
-// an error if a reader ever sees them differ or a write is lost.
+// What a critical section costs under each readers-writer lock, by threads, share of writers, length of the section and number of
+// locks, in one run: windows of 10 ms, every lock in turn, in shuffled order, many rounds. A section reads, or changes, two words that
+// belong together; the run ends with an error if a reader ever sees them differ or a write is lost.
+#include <linewright/arch/measure.h>
 #include <linewright/rwlock.h>
 #include <linewright/srcu.h>
 
@@ -9,6 +10,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <pthread.h>
@@ -28,7 +32,13 @@ namespace {
 constexpr int rounds = 21;
 constexpr auto window = std::chrono::milliseconds(10);
 
-struct alignas(128) Words {
+struct Situation {
+    unsigned threads, per_myriad; // of ten thousand sections, those that write
+    unsigned links; // dependent additions inside a section
+    unsigned locks; // each section takes one of so many, at random
+};
+
+struct Words {
     volatile long first = 0, second = 0;
 };
 
@@ -141,13 +151,43 @@ struct Srcu {
 };
 
 template <class Lock> struct Run {
-    Lock lock;
-    Words words;
+    struct alignas(128) Guarded {
+        Lock lock;
+        Words words;
+    };
+    const Situation situation;
+    std::vector<Guarded> guarded;
     std::atomic<long> written{0};
     std::atomic<int> ready{0};
     std::atomic<bool> go{false}, stop{false}, wrong{false};
 
-    long sections(unsigned thread, unsigned per_myriad) {
+    explicit Run(const Situation &s) : situation(s), guarded(s.locks) {}
+
+    static void work(unsigned links) {
+        for (unsigned long x = 1; links; links--)
+            lw_dependent_add(&x, x);
+    }
+
+    void section(unsigned random, long &writes) {
+        Guarded &at = guarded[situation.locks == 1 ? 0 : (random >> 16) % situation.locks];
+        if ((random >> 8) % 10000 < situation.per_myriad) {
+            at.lock.write([&] {
+                at.words.first = at.words.first + 1;
+                work(situation.links);
+                at.words.second = at.words.second + 1;
+            });
+            writes++;
+        } else {
+            at.lock.read([&] {
+                const long first = at.words.first;
+                work(situation.links);
+                if (first != at.words.second)
+                    wrong = true;
+            });
+        }
+    }
+
+    long sections(unsigned thread) {
         cpu_set_t cpus;
         sched_getaffinity(0, sizeof cpus, &cpus);
         unsigned wanted = thread % static_cast<unsigned>(CPU_COUNT(&cpus)), cpu = 0;
@@ -165,30 +205,21 @@ template <class Lock> struct Run {
         while (!stop.load(std::memory_order_relaxed))
             for (int i = 0; i < 64; i++, done++) {
                 random = random * 1664525 + 1013904223;
-                if ((random >> 8) % 10000 < per_myriad) {
-                    lock.write([&] {
-                        words.first = words.first + 1;
-                        words.second = words.second + 1;
-                    });
-                    writes++;
-                } else {
-                    lock.read([&] {
-                        if (words.first != words.second)
-                            wrong = true;
-                    });
-                }
+                section(random, writes);
             }
         written += writes;
         return done;
     }
 
-    // ns of a thread's time per critical section
-    double measure(unsigned threads, unsigned per_myriad) {
-        std::vector<long> done(threads);
+    // ns of a thread's time per critical section, in one window; the locks are those of the window before
+    double window_ns() {
+        go = stop = false;
+        ready = 0;
+        std::vector<long> done(situation.threads);
         std::vector<std::thread> running;
-        for (unsigned t = 0; t < threads; t++)
-            running.emplace_back([&, t] { done[t] = sections(t, per_myriad); });
-        while (ready.load() != static_cast<int>(threads))
+        for (unsigned t = 0; t < situation.threads; t++)
+            running.emplace_back([&, t] { done[t] = sections(t); });
+        while (ready.load() != static_cast<int>(situation.threads))
             sched_yield();
         const auto begin = std::chrono::steady_clock::now();
         go = true;
@@ -197,27 +228,81 @@ template <class Lock> struct Run {
         const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
         for (std::thread &t : running)
             t.join();
-        if (wrong || words.first != written || words.second != written) {
+        long first = 0, second = 0;
+        for (const Guarded &at : guarded)
+            first += at.words.first, second += at.words.second;
+        if (wrong || first != written || second != written) {
             std::fprintf(stderr, "%s: a reader met a writer, or a write was lost\n", Lock::name);
             std::exit(1);
         }
-        return took.count() * threads / static_cast<double>(std::accumulate(done.begin(), done.end(), 0L));
+        return took.count() * situation.threads / static_cast<double>(std::accumulate(done.begin(), done.end(), 0L));
     }
 };
+
+long resident_bytes() {
+    long size = 0, resident = 0;
+    std::ifstream("/proc/self/statm") >> size >> resident;
+    return resident * 4096;
+}
 
 struct Peer {
     const char *name;
     bool writers;
-    double (*measure)(unsigned threads, unsigned per_myriad);
+    std::size_t bytes;
+    std::function<double()> (*prepare)(const Situation &);
 };
 template <class Lock> Peer peer(bool writers = true) {
-    return {Lock::name, writers,
-            [](unsigned threads, unsigned per_myriad) { return Run<Lock>().measure(threads, per_myriad); }};
+    return {Lock::name, writers, sizeof(Lock), [](const Situation &s) -> std::function<double()> {
+                const auto run = std::make_shared<Run<Lock>>(s);
+                return [run] { return run->window_ns(); };
+            }};
 }
 
 double quantile(std::vector<double> v, double q) {
     std::sort(v.begin(), v.end());
     return v[static_cast<std::size_t>(q * static_cast<double>(v.size() - 1) + 0.5)];
+}
+
+// Bytes a lock: its own, and what 1,000 of them that two threads read have in memory beyond.
+void print_memory(const std::vector<Peer> &peers) {
+    constexpr unsigned locks = 1000;
+    (void)peers[0].prepare({2, 0, 0, locks})(); // threads and their stacks are there before
+    std::printf("bytes a lock: its own; resident, of %u locks that two threads have read, less 128 for what they guard\n",
+                locks);
+    for (const Peer &peer : peers) {
+        const long before = resident_bytes();
+        const auto windows = peer.prepare({2, 0, 0, locks});
+        (void)windows();
+        std::printf("  %-20s %5zu %7ld\n", peer.name, peer.bytes, (resident_bytes() - before) / locks - 128);
+    }
+}
+
+void print_situation(const std::vector<Peer> &peers, const Situation &s) {
+    static std::mt19937 shuffle(1);
+    std::vector<std::function<double()>> windows;
+    for (const Peer &peer : peers)
+        windows.push_back(peer.prepare(s));
+    std::vector<std::vector<double>> ns(peers.size());
+    std::vector<std::size_t> order(peers.size());
+    std::iota(order.begin(), order.end(), 0u);
+    for (int r = 0; r < rounds; r++) {
+        std::shuffle(order.begin(), order.end(), shuffle);
+        for (std::size_t p : order)
+            if (peers[p].writers || s.per_myriad == 0)
+                ns[p].push_back(windows[p]());
+    }
+    std::printf("%u thread%s, %.2f %% writers, %u addition%s in a section, %u lock%s\n", s.threads,
+                s.threads == 1 ? "" : "s", s.per_myriad / 100.0, s.links, s.links == 1 ? "" : "s", s.locks,
+                s.locks == 1 ? "" : "s");
+    for (std::size_t p = 0; p < peers.size(); p++) {
+        if (ns[p].empty())
+            continue;
+        std::vector<double> ratio;
+        for (std::size_t r = 0; r < ns[p].size(); r++)
+            ratio.push_back(ns[p][r] / ns[0][r]);
+        std::printf("  %-20s %8.2f   %5.2f (%.2f to %.2f)\n", peers[p].name, quantile(ns[p], 0.5), quantile(ratio, 0.5),
+                    quantile(ratio, 0.25), quantile(ratio, 0.75));
+    }
 }
 
 } // namespace
@@ -228,34 +313,20 @@ int main() {
                                      peer<Tbb>(),
 #endif
                                      peer<Percpu_rwsem>(), peer<Srcu>(false)};
-    std::mt19937 shuffle(1);
     std::printf(
         "ns of a thread's time per critical section: median of %d windows of 10 ms; ratio to pthread's in the same round, "
         "quartiles\n",
         rounds);
     cpu_set_t cpus;
     sched_getaffinity(0, sizeof cpus, &cpus);
-    for (unsigned threads = 1; threads <= static_cast<unsigned>(CPU_COUNT(&cpus)); threads *= 2)
-        for (unsigned per_myriad : {0u, 1u, 10u, 100u, 1000u, 10000u}) {
-            std::vector<std::vector<double>> ns(peers.size());
-            std::vector<std::size_t> order(peers.size());
-            std::iota(order.begin(), order.end(), 0u);
-            for (int r = 0; r < rounds; r++) {
-                std::shuffle(order.begin(), order.end(), shuffle);
-                for (std::size_t p : order)
-                    if (peers[p].writers || per_myriad == 0)
-                        ns[p].push_back(peers[p].measure(threads, per_myriad));
-            }
-            std::printf("%u thread%s, %.2f %% writers\n", threads, threads == 1 ? "" : "s", per_myriad / 100.0);
-            for (std::size_t p = 0; p < peers.size(); p++) {
-                if (ns[p].empty())
-                    continue;
-                std::vector<double> ratio;
-                for (std::size_t r = 0; r < ns[p].size(); r++)
-                    ratio.push_back(ns[p][r] / ns[0][r]);
-                std::printf("  %-20s %8.2f   %5.2f (%.2f to %.2f)\n", peers[p].name, quantile(ns[p], 0.5),
-                            quantile(ratio, 0.5), quantile(ratio, 0.25), quantile(ratio, 0.75));
-            }
+    for (unsigned threads = 1; threads <= static_cast<unsigned>(CPU_COUNT(&cpus)); threads *= 2) {
+        for (unsigned per_myriad : {0u, 1u, 10u, 100u, 1000u, 10000u})
+            print_situation(peers, {threads, per_myriad, 0, 1});
+        for (unsigned per_myriad : {0u, 10u, 1000u}) {
+            print_situation(peers, {threads, per_myriad, 200, 1});
+            print_situation(peers, {threads, per_myriad, 0, 1000});
         }
+    }
+    print_memory(peers);
     return 0;
 }
