@@ -137,7 +137,7 @@ def test_workers_are_measured_grouped_and_remembered(over):
     assert said.startswith("2 machines, 2 groups: ")
     assert "A, 1 machine: one (" in said and "B, 1 machine: 127.0.0.3 (" in said
     assert "3.0 times slower than A: add by lock_add" in said
-    assert "dask:absent dask:absent: no worker of this name or host" in said
+    assert "dask:absent no worker of this name or host at tcp:" in said
     files = {path.name: path.stat().st_mtime_ns for path in (over.directory / "f").glob("*.jsonl")}
     assert set(files) == {"one.jsonl", "127.0.0.3.jsonl"}
     assert len(records.read(over.directory / "f/one.jsonl", pytest.fail)[1]) == over.planned(*FEW)

@@ -90,11 +90,11 @@ def within(text: str) -> list[str]:
 
 def refused(command, text: str) -> dict[str, str]:
     """Of the command lines inside what was printed: those that would be refused, and why. A
-    measurement is also planned."""
+    measurement is also planned, unless its records are there already (--from)."""
     found = {}
     for line in sorted(set(within(text))):
         why = complaint(f"{line} …")
-        if not why and line.startswith("linewright measure") and " FILE" not in line:
+        if not why and line.startswith("linewright measure") and "--from" not in line and " FILE" not in line:
             planned = command(*shlex.split(line)[1:], "--dry-run")
             if planned.returncode and "has no operations for" not in planned.stderr:
                 why = planned.stderr
