@@ -94,7 +94,12 @@ def refused(command, text: str) -> dict[str, str]:
     found = {}
     for line in sorted(set(within(text))):
         why = complaint(f"{line} …")
-        if not why and line.startswith("linewright measure") and "--from" not in line and " FILE" not in line:
+        if (
+            not why
+            and line.startswith("linewright measure")
+            and "--from" not in line
+            and " FILE" not in line
+        ):
             planned = command(*shlex.split(line)[1:], "--dry-run")
             if planned.returncode and "has no operations for" not in planned.stderr:
                 why = planned.stderr
