@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -239,12 +238,6 @@ template <class Lock> struct Run {
     }
 };
 
-long resident_bytes() {
-    long size = 0, resident = 0;
-    std::ifstream("/proc/self/statm") >> size >> resident;
-    return resident * 4096;
-}
-
 struct Peer {
     const char *name;
     bool writers;
@@ -261,20 +254,6 @@ template <class Lock> Peer peer(bool writers = true) {
 double quantile(std::vector<double> v, double q) {
     std::sort(v.begin(), v.end());
     return v[static_cast<std::size_t>(q * static_cast<double>(v.size() - 1) + 0.5)];
-}
-
-// Bytes a lock: its own, and what 1,000 of them that two threads read have in memory beyond.
-void print_memory(const std::vector<Peer> &peers) {
-    constexpr unsigned locks = 1000;
-    (void)peers[0].prepare({2, 0, 0, locks})(); // threads and their stacks are there before
-    std::printf("bytes a lock: its own; resident, of %u locks that two threads have read, less 128 for what they guard\n",
-                locks);
-    for (const Peer &peer : peers) {
-        const long before = resident_bytes();
-        const auto windows = peer.prepare({2, 0, 0, locks});
-        (void)windows();
-        std::printf("  %-20s %5zu %7ld\n", peer.name, peer.bytes, (resident_bytes() - before) / locks - 128);
-    }
 }
 
 void print_situation(const std::vector<Peer> &peers, const Situation &s) {
@@ -327,6 +306,7 @@ int main() {
             print_situation(peers, {threads, per_myriad, 0, 1000});
         }
     }
-    print_memory(peers);
+    for (const Peer &peer : peers)
+        std::printf("%s: %zu bytes\n", peer.name, peer.bytes);
     return 0;
 }
