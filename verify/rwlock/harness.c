@@ -31,8 +31,6 @@
 #define WRITERS 1
 #endif
 
-extern void __VERIFIER_assume(bool); /* GenMC: only executions where it holds */
-
 #define LW__RW_BIASED 1u
 #define LW__RW_ENDING 2u
 struct lw_rwlock {
@@ -53,46 +51,15 @@ static int data[2]; /* plain; equal outside of writers */
 
 /* ---- the heavy barrier ---- */
 
-static atomic_int requested, met[READERS];
+#include "../membarrier.h"
+
 static __thread int me = READERS; /* a reader's number; others meet no barrier */
-
-static void fence(void)
-{
-    atomic_thread_fence(memory_order_seq_cst);
-}
-
-static void poll(void)
-{
-    if (me == READERS)
-        return;
-    int number = atomic_load_explicit(&requested, memory_order_relaxed);
-    if (number != atomic_load_explicit(&met[me], memory_order_relaxed)) {
-        fence();
-        atomic_store_explicit(&met[me], number, memory_order_relaxed);
-    }
-}
-
-/* A thread that has ended takes part in every barrier. */
-static void poll_for_ever(void)
-{
-    fence();
-    atomic_store_explicit(&met[me], -1, memory_order_relaxed);
-}
-
 static __thread int refused;
-static int heavy_barrier(void)
+
+static void meet(void)
 {
-    if (refused)
-        return EPERM;
-    fence();
-    int number = atomic_load_explicit(&requested, memory_order_relaxed) + 1;
-    atomic_store_explicit(&requested, number, memory_order_relaxed);
-    for (int i = 0; i < READERS; i++) {
-        int seen = atomic_load_explicit(&met[i], memory_order_relaxed);
-        __VERIFIER_assume(seen == number || seen == -1);
-    }
-    fence();
-    return 0;
+    if (me != READERS)
+        poll(me);
 }
 
 /* ---- the texts ---- */
@@ -136,10 +103,10 @@ static void lw__rw_wake_writer(struct lw__rw_thread *t)
 #define RELAXED memory_order_relaxed
 #define ACQUIRE memory_order_acquire
 #define RELEASE memory_order_release
-#define LW_RW_LOAD(p, order) (poll(), atomic_load_explicit((p), order))
-#define LW_RW_STORE(p, v, order) (poll(), atomic_store_explicit((p), (v), order))
-#define LW_RW_COMPILER_BARRIER() poll()
-#define LW_RW_HEAVY_BARRIER() heavy_barrier()
+#define LW_RW_LOAD(p, order) (meet(), atomic_load_explicit((p), order))
+#define LW_RW_STORE(p, v, order) (meet(), atomic_store_explicit((p), (v), order))
+#define LW_RW_COMPILER_BARRIER() meet()
+#define LW_RW_HEAVY_BARRIER() (refused ? EPERM : heavy_barrier())
 #define LW_RW_NEXT_THREAD(t) next_thread(t)
 #define LW_RW_WAIT(t, l, limit) wait_in_vain()
 #define LW_RW_NOW() 0
@@ -164,7 +131,7 @@ static bool was_told(void)
 static void look(void)
 {
     assert(data[0] == data[1]);
-    poll();
+    meet();
 }
 
 static void read_once(struct lw__rw_thread *self)
@@ -192,7 +159,7 @@ static void *reader(void *number)
 #elif defined(ENDS) || defined(ENDS_INSIDE)
     self = &threads[0]; /* reader 1 is the successor */
     if (me == 1 && !take_slot(self)) {
-        poll_for_ever();
+        poll_for_ever(me);
         return NULL;
     }
 #ifdef ENDS
@@ -219,7 +186,7 @@ static void *reader(void *number)
     for (int i = 0; i < SECTIONS; i++)
         read_once(self);
 #endif
-    poll_for_ever();
+    poll_for_ever(me);
     return NULL;
 }
 

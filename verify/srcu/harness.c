@@ -33,8 +33,6 @@
 #define STEPS 1
 #endif
 
-extern void __VERIFIER_assume(bool); /* GenMC: only executions where it holds */
-
 enum { LW__SRCU_IDLE, LW__SRCU_FIRST_SCAN, LW__SRCU_SECOND_SCAN };
 
 struct domain {
@@ -47,44 +45,10 @@ static atomic_ulong lock_words[READERS][2], unlock_words[READERS][2];
 static atomic_int pointer;
 static int objects[PERIODS + 1]; /* plain; 1: freed */
 
-static int fence(void)
-{
-    atomic_thread_fence(memory_order_seq_cst);
-    return 0;
-}
-
 /* ---- the heavy barrier ---- */
 
+#include "../membarrier.h"
 #ifdef FAST
-static atomic_int requested, met[READERS];
-
-static void poll(size_t me)
-{
-    int number = atomic_load_explicit(&requested, memory_order_relaxed);
-    if (number != atomic_load_explicit(&met[me], memory_order_relaxed)) {
-        fence();
-        atomic_store_explicit(&met[me], number, memory_order_relaxed);
-    }
-}
-
-/* A thread that has ended takes part in every barrier. */
-static void poll_for_ever(size_t me)
-{
-    fence();
-    atomic_store_explicit(&met[me], -1, memory_order_relaxed);
-}
-
-static int heavy_barrier(void)
-{
-    fence();
-    int number = atomic_load_explicit(&requested, memory_order_relaxed) + 1;
-    atomic_store_explicit(&requested, number, memory_order_relaxed);
-    for (int i = 0; i < READERS; i++) {
-        int seen = atomic_load_explicit(&met[i], memory_order_relaxed);
-        __VERIFIER_assume(seen == number || seen == -1);
-    }
-    return fence();
-}
 #define B() ((void)0)
 #define C() ((void)0)
 #else
