@@ -33,9 +33,9 @@ NGINX = """daemon off; worker_processes 2; pid {folder}/pid; error_log {folder}/
 events {{ worker_connections 256; }}
 http {{ access_log off; client_body_temp_path {folder}; proxy_temp_path {folder};
 fastcgi_temp_path {folder};
-uwsgi_temp_path {folder}; scgi_temp_path {folder}; 
+uwsgi_temp_path {folder}; scgi_temp_path {folder};
 limit_req_zone $server_port zone=all:1m rate=1000000r/s;
-server {{ listen 127.0.0.1:{port}; limit_req zone=all burst=100000 nodelay; 
+server {{ listen 127.0.0.1:{port}; limit_req zone=all burst=100000 nodelay;
 location / {{ return 200 "hello"; }} }} }}
 """
 
