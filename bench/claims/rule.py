@@ -79,7 +79,7 @@ SHAPES: Mapping[str, Noise] = {
 def windows(
     rng: np.random.Generator, noise: Noise, rounds: int, contended: bool, launches: int
 ) -> np.ndarray:
-    """Logarithms of one condition's windows: form, launch, round; lost ones are no number."""
+    """Logarithms of one situation's windows: form, launch, round; lost ones are no number."""
     scale = noise.contended if contended else 1.0
     x = scale * noise.rounds * series(rng, (1, launches, rounds), noise.rounds_correlation)
     x = x + scale * noise.within * series(rng, (FORMS, launches, rounds), noise.correlation)

@@ -26,7 +26,7 @@ QUESTION_PAIRS: tuple[tuple[str, str], ...] = (
     ("fetch_add", "add"),
     ("xchg", "cmpxchg"),
 )
-"""Operations whose default forms are compared where both were measured under one condition."""
+"""Operations whose default forms are compared where both were measured in one situation."""
 COUNTER = "percpu_rseq_add"
 """The counter that needs no lock. It is compared with an atomic add to one word, as the price list
 does, or where none was measured with `SHARED`, which a program without this library would write."""
@@ -38,7 +38,7 @@ READERS = ("srcu_fast", "rwlock")
 
 
 class OperationPair(Struct, frozen=True):
-    """One cell over another of a different operation, under one condition."""
+    """One cell over another of a different operation, in one situation."""
 
     first: Cell
     second: Cell

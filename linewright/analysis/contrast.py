@@ -8,7 +8,7 @@ measurements here have.
 - `welch_t`: launches that share nothing, such as those of two machines.
 - `ancova`: two runs of one machine, one after the other, with a line of drift through both.
 
-What cells of one condition tell of each other's variance is in `variance_components`, and what may
+What cells of one situation tell of each other's variance is in `variance_components`, and what may
 be claimed of a contrast in `hypothesis_tests`."""
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ LEAST_NS = 0.5
 
 
 class Floor(Struct, frozen=True, kw_only=True):
-    """What forms with identical machine code differed by under one condition."""
+    """What forms with identical machine code differed by in one situation."""
 
     group: NoiseGroup
     pairs: int
@@ -86,10 +86,9 @@ def noise_group_of(cell: Cell) -> NoiseGroup:
     return NoiseGroup(situation, family_of(cell.operation).name, cell.operation == "read")
 
 
-def kind_of(condition: NoiseGroup) -> NoiseGroup:
-    """The condition without spacing and work: under all of these code has the same luck."""
-    situation = condition.situation.without("contender_iters", "work_iters")
-    return condition._replace(situation=situation)
+def kind_of(group: NoiseGroup) -> NoiseGroup:
+    """The group without spacing and work: in all of these code has the same luck."""
+    return group._replace(situation=group.situation.without("contender_iters", "work_iters"))
 
 
 def identical_to(form: str, arch: str) -> tuple[str, ...]:
@@ -99,9 +98,9 @@ def identical_to(form: str, arch: str) -> tuple[str, ...]:
 
 
 def pooled_interval(s: Summary, members: Iterable[Summary]) -> Interval:
-    """A cell's issue interval as far as the cells under the same condition allow it: over those of
+    """A cell's issue interval as far as the cells in the same situation allow it: over those of
     identical machine code, since their true cost is one and each should hold it, and no narrower
-    than the middle one of the condition, as comparisons pool what launches add.  A few launches
+    than the middle one of the situation, as comparisons pool what launches add.  A few launches
     that agree by luck do not make a figure sure; nor does a model, whose band is all of it."""
     if s.band is not None:
         return s.band
@@ -127,7 +126,7 @@ def pooled_interval(s: Summary, members: Iterable[Summary]) -> Interval:
 
 
 def _of_code(s: Summary, arch: str) -> tuple:
-    """What cells of identical machine code have in common, their condition first and their forms
+    """What cells of identical machine code have in common, their situation first and their forms
     last."""
     where = s.cell.width_bits, s.cell.lines, s.machine_id
     return noise_group_of(s.cell), *where, identical_to(s.cell.form, arch)
@@ -136,28 +135,28 @@ def _of_code(s: Summary, arch: str) -> tuple:
 def identical_contrasts(
     summaries: Iterable[Summary], arch: str
 ) -> dict[NoiseGroup, list[Contrast]]:
-    """What cells with identical machine code differed by under each condition, by
+    """What cells with identical machine code differed by in each situation, by
     `noise_group_of`."""
     found: dict[NoiseGroup, list[Contrast]] = {}
-    for condition, others, first in _identical(summaries, arch):
+    for group, others, first in _identical(summaries, arch):
         contrasts = [contrast_of(other, first, figure_of(first)) for other in others]
-        found.setdefault(condition, []).extend(filter(None, contrasts))
+        found.setdefault(group, []).extend(filter(None, contrasts))
     return found
 
 
 def _identical(
     summaries: Iterable[Summary], arch: str
 ) -> Iterator[tuple[NoiseGroup, list[Summary], Summary]]:
-    """Cells with identical machine code by condition, and the one that the others are held
+    """Cells with identical machine code by situation, and the one that the others are held
     against."""
     groups: dict[tuple, dict[str, Summary]] = {}
     for s in summaries:
         key = _of_code(s, arch)
         if len(key[-1]) > 1 and s.status == "ok" and not s.emulated:
             groups.setdefault(key, {})[s.cell.form] = s
-    for (condition, *_, group), members in groups.items():
-        first, *others = [members[form] for form in group if form in members]
-        yield condition, others, first
+    for (group, *_, forms), members in groups.items():
+        first, *others = [members[form] for form in forms if form in members]
+        yield group, others, first
 
 
 def contrast_of(first: Summary, second: Summary, figure: str) -> Contrast | None:
@@ -174,23 +173,23 @@ def contrast_of(first: Summary, second: Summary, figure: str) -> Contrast | None
 
 
 def floors(summaries: Iterable[Summary], arch: str) -> dict[NoiseGroup, Floor]:
-    """What identical forms differed by under each condition that they were measured under, by
+    """What identical forms differed by in each situation that they were measured in, by
     `noise_group_of`: shown, and no threshold of anything."""
     members = list(summaries)
     found = identical_contrasts(members, arch)
     ids: dict[NoiseGroup, list[str]] = {}
-    for condition, others, first in _identical(members, arch):
-        ids.setdefault(condition, []).extend(s.id for s in (first, *others))
+    for group, others, first in _identical(members, arch):
+        ids.setdefault(group, []).extend(s.id for s in (first, *others))
     away = lambda c: abs(c.value) if c.scale == "ns" else max(c.value, 1 / c.value) - 1
     return {
-        condition: Floor(
-            group=condition,
+        group: Floor(
+            group=group,
             pairs=len(own),
             size=max(map(away, own)),
             scale=own[0].scale,
-            ids=tuple(dict.fromkeys(ids[condition])),
+            ids=tuple(dict.fromkeys(ids[group])),
         )
-        for condition, own in found.items()
+        for group, own in found.items()
         if own
     }
 

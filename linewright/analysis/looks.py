@@ -38,8 +38,8 @@ def at_look(judgement: Judgement, alpha: float) -> Judgement:
 
 
 def open_cells(summaries: Sequence[Summary]) -> set[str]:
-    """Ids of the cells whose comparisons a look leaves open: both sides, and under the same
-    condition identical machine code, which says how far to trust them.
+    """Ids of the cells whose comparisons a look leaves open: both sides, and in the same
+    situation identical machine code, which says how far to trust them.
 
     Where a setting may be advised, it must be shown to be no worse at every point and in every
     state of the machine: there only a form that is shown to cost more is decided."""
@@ -47,11 +47,11 @@ def open_cells(summaries: Sequence[Summary]) -> set[str]:
     if not compared:
         return {s.id for s in summaries}
     left = {i for ids, judgement in compared if _is_open(*judgement) for i in ids}
-    conditions = {noise_group_of(s.cell) for s in summaries if s.id in left}
+    groups = {noise_group_of(s.cell) for s in summaries if s.id in left}
     return left | {
         s.id
         for s in summaries
-        if noise_group_of(s.cell) in conditions and len(identical_to(s.cell.form, s.arch)) > 1
+        if noise_group_of(s.cell) in groups and len(identical_to(s.cell.form, s.arch)) > 1
     }
 
 

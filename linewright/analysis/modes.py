@@ -18,7 +18,7 @@ from linewright.analysis import distributions
 from linewright.analysis.mode_bounds import BOUNDS, LEVELS
 
 FALSE_ALARM = 0.05
-"""Chance that condition (a) alone calls one normal distribution two modes; (b) makes it less."""
+"""Chance that rule (a) alone calls one normal distribution two modes; (b) makes it less."""
 GAPS_SHARE = 0.2
 """Of the chance of a false alarm, what the rule about gaps may use; the rule about one cut has the
 rest."""

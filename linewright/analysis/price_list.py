@@ -83,7 +83,7 @@ class Price(Struct, frozen=True, kw_only=True):
     contended: Figure | None
     """With a second CPU that does the same."""
     ratio: Interval | None
-    """Over the locked add under the same condition: contended where both were measured so, else
+    """Over the locked add in the same situation: contended where both were measured so, else
     alone."""
     only_alone: bool = False
     """The ratio is of the uncontended figures, although others of the list may be of the contended
@@ -174,7 +174,7 @@ def _of(plain: Sequence[Summary], operation: str, forms: Sequence[str], key: str
 
 
 def _beside(group: str, own: _Sides, added: _Sides) -> tuple[Summary, Summary] | None:
-    """A price and the atomic add under the same condition: contended where both were measured so,
+    """A price and the atomic add in the same situation: contended where both were measured so,
     else alone.  A wait is no operation and has none."""
     if group == "wait":
         return None

@@ -81,7 +81,7 @@ class Scaling(Struct, frozen=True, kw_only=True):
 
 
 class Side(Struct, frozen=True, kw_only=True):
-    """A reader beside its updater: both costs under the same conditions."""
+    """A reader beside its updater: both costs in the same situation."""
 
     form: str
     updater: str
@@ -155,7 +155,7 @@ def _scaled(summaries: Iterable[Summary]) -> list[tuple[Summary, Summary]]:
 
 
 def _rivals(summaries: Iterable[Summary]) -> list[tuple[Side, Side]]:
-    """Each form with both sides of the choice, and the default under the same conditions."""
+    """Each form with both sides of the choice, and the default in the same situation."""
     complete = (side for side in sides(summaries) if side.pair and side.grace)
     answers = []
     for members in grouped(
@@ -170,8 +170,8 @@ def _rivals(summaries: Iterable[Summary]) -> list[tuple[Side, Side]]:
 
 def both_sides(summaries: Sequence[Summary]) -> tuple[list[Scaling], list[Trade]]:
     """How every form and delay scales that was run by one reader and by several, without an
-    updater; and a form and the default of which each is shown to be better on one side, under equal
-    conditions. One correction covers both."""
+    updater; and a form and the default of which each is shown to be better on one side, in equal
+    situations. One correction covers both."""
     scaled, rivals = _scaled(summaries), _rivals(summaries)
     pairs = [(getattr(a, side), getattr(b, side)) for a, b in rivals for side in ("pair", "grace")]
     answers = iter(compare_pairs([*scaled, *pairs], "readers", lambda _: FLAT))

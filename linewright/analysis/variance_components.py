@@ -1,9 +1,9 @@
-"""Variance components of contrasts: what launches add under one condition, how unlike that is from
+"""Variance components of contrasts: what launches add in one situation, how unlike that is from
 cell to cell, and what identical code adds beyond that.
 
 The residual variance comes from the rounds of each contrast (Searle, Casella and McCulloch 1992,
 chapter 3). What launches add beyond it is estimated by the analysis of variance of each contrast
-and pooled as the median over the contrasts of one condition. A contrast's own variance is moderated
+and pooled as the median over the contrasts of one situation. A contrast's own variance is moderated
 by that pooled one, which weighs the more the more alike the variances of one kind are (Smyth 2004,
 section 6.2), and is never less than it: cells that differ in what launches add to them are judged
 by their own. One whose launches differ by more than the pooled variance explains (F test, 5 %)
@@ -24,9 +24,9 @@ from linewright.analysis import distributions
 from linewright.analysis.contrast import Contrast, satterthwaite
 
 FEWEST_POOLED = 3
-"""Contrasts of one condition from which its launch component is taken; fewer keep their own."""
+"""Contrasts of one situation from which its launch component is taken; fewer keep their own."""
 EFFECTIVE_DEGREES = 0.3
-"""Of the degrees of freedom of a condition's contrasts, the share that their median counts: they
+"""Of the degrees of freedom of a situation's contrasts, the share that their median counts: they
 have a default in common, and a median uses less than all of what they say.  By simulation
 (bench/claims/rule.py), as is `MOST_DEGREES`."""
 MOST_DEGREES = 16.0
@@ -42,37 +42,37 @@ one counts them: a few dozen show only roughly how alike they are.  By simulatio
 
 
 class Component(Struct, frozen=True, kw_only=True):
-    """A variance that the contrasts of one condition share."""
+    """A variance that the contrasts of one situation share."""
 
     variance: float
     degrees: float
 
 
 Identical = Mapping[Hashable, Sequence[Contrast]]
-"""Contrasts of cells with identical machine code, by condition."""
+"""Contrasts of cells with identical machine code, by situation."""
 
 
 def pool_components(
     found: Sequence[Contrast | None],
-    conditions: Sequence[Hashable],
+    situations: Sequence[Hashable],
     identical: Identical | None = None,
-    kind: Callable[[Hashable], Hashable] = lambda condition: condition,
+    kind: Callable[[Hashable], Hashable] = lambda situation: situation,
 ) -> list[Contrast | None]:
-    """Contrasts with the launch component that is usual under their condition, and the excess that
-    `identical` code of the same run shows in all conditions of the same `kind`.
+    """Contrasts with the launch component that is usual in their situation, and the excess that
+    `identical` code of the same run shows in all situations of the same `kind`.
 
-    The component is the median over the condition's contrasts of what their launches differ by
+    The component is the median over the situation's contrasts of what their launches differ by
     beyond their rounds, never below zero; it moderates each contrast's own variance by as much as
-    those of one kind are alike.  Contrasts with rounds and without, of either scale, are conditions
+    those of one kind are alike.  Contrasts with rounds and without, of either scale, are situations
     apart."""
     beside = identical or {}
     groups: dict[Hashable, list[Contrast]] = {}
-    for condition, c in [
-        *zip(conditions, found, strict=True),
-        *((condition, c) for condition, own in beside.items() for c in own),
+    for situation, c in [
+        *zip(situations, found, strict=True),
+        *((situation, c) for situation, own in beside.items() for c in own),
     ]:
         if c:
-            groups.setdefault(_group(condition, c), []).append(c)
+            groups.setdefault(_group(situation, c), []).append(c)
     usual = {key: launch_component(own) for key, own in groups.items()}
     kinds_of = {key: (kind(key[0]), *key[1:]) for key in groups}
     unlike: dict[Hashable, list[tuple[float, float]]] = {}
@@ -80,30 +80,30 @@ def pool_components(
         unlike.setdefault(kinds_of[key], []).extend(_log_ratios(own, usual[key]))
     prior = {key: prior_degrees(ratios) for key, ratios in unlike.items()}
 
-    def estimated(condition: Hashable, c: Contrast | None) -> Contrast | None:
-        key = c and _group(condition, c)
+    def estimated(situation: Hashable, c: Contrast | None) -> Contrast | None:
+        key = c and _group(situation, c)
         return c and _moderated(c, usual[key], prior[kinds_of[key]])
 
     excess = heterogeneities(
-        {condition: [estimated(condition, c) for c in own] for condition, own in beside.items()},
+        {situation: [estimated(situation, c) for c in own] for situation, own in beside.items()},
         kind,
     )
-    kinds = list(map(kind, conditions))
-    return add_components(list(map(estimated, conditions, found)), kinds, excess)
+    kinds = list(map(kind, situations))
+    return add_components(list(map(estimated, situations, found)), kinds, excess)
 
 
-def _group(condition: Hashable, c: Contrast) -> tuple:
-    return condition, c.scale, c.paired, c.residual > 0
+def _group(situation: Hashable, c: Contrast) -> tuple:
+    return situation, c.scale, c.paired, c.residual > 0
 
 
 def heterogeneities(
     identical: Identical, kind: Callable[[Hashable], Hashable]
 ) -> dict[Hashable, Component]:
-    """What identical code differs by beyond its standard error, by kind of condition and scale."""
+    """What identical code differs by beyond its standard error, by kind of situation and scale."""
     scales: dict[Hashable, list[Contrast]] = {}
-    for condition, own in identical.items():
+    for situation, own in identical.items():
         for c in own:
-            scales.setdefault((kind(condition), c.scale), []).append(c)
+            scales.setdefault((kind(situation), c.scale), []).append(c)
     return {key: heterogeneity(own) for key, own in scales.items()}
 
 
@@ -120,7 +120,7 @@ def add_components(
 
 
 def launch_component(own: Sequence[Contrast]) -> Component | None:
-    """What launches add under one condition; None where too few contrasts show it."""
+    """What launches add in one situation; None where too few contrasts show it."""
     if len(own) < FEWEST_POOLED:
         return None
     # The middle of chi-squared lies below its mean: a median of variances is too small by that.
@@ -136,7 +136,7 @@ def _over_quantile(degrees: float, below: float = 0.0) -> float:
 
 
 def _log_ratios(own: Sequence[Contrast], usual: Component | None) -> list[tuple[float, float]]:
-    """Logarithms of what launches differ by over what their condition explains, with the degrees of
+    """Logarithms of what launches differ by over what their situation explains, with the degrees of
     freedom of each."""
     known = [(c, c.residual + usual.variance) for c in own if c.spread > 0] if usual else []
     return [(math.log(c.spread**2 / v), c.degrees) for c, v in known if v > 0]

@@ -201,14 +201,14 @@ def _pairs(
             _CellInBoth(a, b, figure, found, None if found else _exact(a, b, figure, known))
             for (a, b), figure, found in zip(shared, figures, obstacles, strict=True)
         ]
-    conditions = [noise_group_of(a.cell) for a, _ in shared]
+    groups = [noise_group_of(a.cell) for a, _ in shared]
     made = [
         None if found else _contrast(a, b, figure, beside, order)
         for (a, b), figure, found in zip(shared, figures, obstacles, strict=True)
     ]
     contrasts = add_components(
-        pool_components(made, conditions, kind=kind_of),
-        list(map(kind_of, conditions)),
+        pool_components(made, groups, kind=kind_of),
+        list(map(kind_of, groups)),
         _excess(shared),
     )
     return [

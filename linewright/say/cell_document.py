@@ -149,7 +149,7 @@ def _control(s: Summary, m: MachineAnswers) -> list[Sentence]:
         return []
     size = numbers.within(floor.size, floor.scale)
     text = (
-        f"Control: identical machine code differed by up to {size} under this condition "
+        f"Control: identical machine code differed by up to {size} in this situation "
         f"({numbers.count(floor.pairs, 'pair')}): what exceeds chance widens every comparison."
     )
     return [verbatim(text, floor.ids)]

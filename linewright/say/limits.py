@@ -146,7 +146,7 @@ def _settings(m: MachineAnswers) -> list[Sentence]:
     ]
     if unmeasured:
         what = numbers.join([CLASS_WORDS[c] for c in unmeasured])
-        text = f"a choice for {what}: fewer than two forms were measured under equal conditions"
+        text = f"a choice for {what}: fewer than two forms were measured in equal situations"
         lines.append(_none(text, m.summaries))
     valued = [p for x in m.choices if x.operations != "void" for p in x.points]
     if not any(p.exclusive or made_of(p.default_form).exclusive for p in valued):

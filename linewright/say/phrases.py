@@ -1,4 +1,4 @@
-"""The phrases that verdict and advice share: callers, conditions, figures, savings, and what an
+"""The phrases that verdict and advice share: callers, situations, figures, savings, and what an
 undecided answer leaves open."""
 
 from __future__ import annotations
@@ -300,13 +300,13 @@ def runs_of(sweep: Sequence[Finding]) -> list[list[Finding]]:
 
 
 def by_caller(found: Iterable[Finding]) -> list[list[Finding]]:
-    """Findings of one caller under one condition on one CPU, by rising work."""
+    """Findings of one caller in one situation on one CPU, by rising work."""
     sweeps = grouped(found, lambda f: (caller_of(f), f.situation.without("work_iters"), f.cpu))
     return [sorted(sweep, key=lambda f: f.situation.work_iters) for sweep in sweeps.values()]
 
 
 def crossing_where(c: Crossover) -> str:
-    """The conditions that a crossover does not run along."""
+    """The situation that a crossover does not run along."""
     return f"{sharers_of(c)}, {c.situation.around}" if c.situation.work_iters else sharers_of(c)
 
 

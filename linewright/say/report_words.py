@@ -49,7 +49,7 @@ _SECTIONS = {
     "prices": (
         "Price list",
         "What each remedy costs, in ns per operation: alone, and with a second CPU that does the "
-        "same. Ratios are to one shared atomic word under the same condition. The scale is "
+        "same. Ratios are to one shared atomic word in the same situation. The scale is "
         "logarithmic.",
     ),
     "readers": (

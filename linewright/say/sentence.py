@@ -25,10 +25,10 @@ class Clause(Struct, frozen=True, kw_only=True):
 
 
 class Sentence(Struct, frozen=True, kw_only=True):
-    """Claims that hold under one condition."""
+    """Claims that hold in one situation."""
 
     lead: str
-    """The condition, such as ``alone``; empty where the clauses say it themselves."""
+    """The situation, such as ``alone``; empty where the clauses say it themselves."""
     clauses: list[Clause]
     family: str = ""
     """Name of the family of operations that is spoken of; empty: the whole machine."""
@@ -42,7 +42,7 @@ class Sentence(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """Its clauses, without the condition."""
+        """Its clauses, without the situation."""
         return "; ".join(clause.text for clause in self.clauses)
 
 

@@ -46,7 +46,7 @@ _SILENT = {
     "emulated": f"nothing: {EMULATED}",
     "architecture": "nothing: on {arch} there is no choice for LINEWRIGHT_ATOMICS to make",
     "not_measured": "nothing: fewer than two forms that a setting can choose were measured under "
-    "equal conditions",
+    "equal situations",
 }
 """Why nothing is to be set."""
 

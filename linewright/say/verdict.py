@@ -250,7 +250,7 @@ def run_itself(m: MachineAnswers, compared: bool = True) -> list[Sentence]:
     if not answers and not compared:
         answers = [
             said(
-                "no two forms of one operation were measured under equal conditions, so nothing is "
+                "no two forms of one operation were measured in equal situations, so nothing is "
                 "compared",
                 cells=[s.id for s in m.summaries],
             )

@@ -71,7 +71,7 @@ def build(inputs: Inputs) -> Plan:
     def cells_of(spacings: Sequence[int], works: Sequence[int]) -> list[Cell]:
         grid = [cell for cell in matrix(forms, works, spacings, values) if shown(cell)]
         # Identical code is measured once alone and once contended, on either scale: what it differs
-        # by is taken for all conditions of that kind.
+        # by is taken for all situations of that kind.
         once = {(c.form, c.contender, c.work_iters > 0): c.id for c in reversed(grid)}
         grid = [c for c in grid if c.form not in copies or c.id in once.values()]
         # Contended cells come last: they get the time that the others leave.

@@ -23,7 +23,7 @@ def areas(m: MachineAnswers) -> list[tuple[str, list[Sentence]]]:
 
 
 def _joined(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """Each claim on a line of its own; claims without a condition that follow each other stand
+    """Each claim on a line of its own; claims without a situation that follow each other stand
     together."""
     made: list[Sentence] = []
     for sentence in sentences:

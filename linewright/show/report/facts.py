@@ -1,4 +1,4 @@
-"""The facts of cells that charts share: names of conditions, rounded figures, marks of doubt."""
+"""The facts of cells that charts share: names of situations, rounded figures, marks of doubt."""
 
 from __future__ import annotations
 

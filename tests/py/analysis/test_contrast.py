@@ -21,7 +21,7 @@ from linewright.analysis.variance_components import (
 
 
 def alike(found, **more):
-    """Contrasts that were all measured under one condition."""
+    """Contrasts that were all measured in one situation."""
     return pool_components(found, ["one"] * len(found), **more)
 
 
@@ -256,7 +256,7 @@ def test_rounds_that_only_one_cell_has_are_left_out():
 
 
 def test_intervals_by_rounds_hold_the_truth_with_a_launch_component():
-    """Twelve contrasts under one condition, launches adding 10 % of each cell's own."""
+    """Twelve contrasts in one situation, launches adding 10 % of each cell's own."""
     rng = np.random.default_rng(12)
     held = 0
     for _ in range(60):

@@ -366,6 +366,5 @@ def test_unavailable_cells_leave_no_verdict():
         "this CPU lacks lse",
     )
     assert verdict([summary], contexts) == [
-        "No two forms of one operation were measured under equal conditions, so nothing is "
-        "compared."
+        "No two forms of one operation were measured in equal situations, so nothing is compared."
     ]

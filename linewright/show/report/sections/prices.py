@@ -63,7 +63,7 @@ def _figure(document: Document, name: str, title: str) -> Chart:
         x2="least:Q",
         color=charts.hue("side", sides),
         tooltip=charts.tip(
-            ("name", "remedy"), ("side", "condition"), ("ns:q", "ns"), *charts.ends("ns")
+            ("name", "remedy"), ("side", "situation"), ("ns:q", "ns"), *charts.ends("ns")
         ),
         **shared,
     )
