@@ -41,6 +41,8 @@ class Wing(Struct, frozen=True, kw_only=True):
     """`measure` with several ``--on``."""
     page_section: str = ""
     """Takes the files of a page; returns those that are the wing's, and the section for them."""
+    extras: dict[str, tuple[str, ...]] = {}
+    """Optional dependencies in pyproject.toml that its code asks for, each with its modules."""
     schemas: str = ""
     """JSON Schema of what the wing writes, by name."""
     cell_columns: str = ""

@@ -137,10 +137,10 @@ const Row *find_row(const Machine &machine, std::string_view name) {
     return found == rows.end() ? nullptr : &*found;
 }
 
-bool is_handoff(const wire::Cell &cell) { return cell.operation == "handoff"; }
-bool is_percpu(const wire::Cell &cell) { return cell.operation.starts_with("percpu_"); }
-bool is_reader(const wire::Cell &cell) { return cell.operation.starts_with("readers_"); }
-bool is_wide(const wire::Cell &cell) { return cell.operation.starts_with("wide_"); }
+bool is_handoff(const wire::Cell &cell) { return wire::family_of(cell.form) == "handoff"; }
+bool is_percpu(const wire::Cell &cell) { return wire::family_of(cell.form) == "percpu"; }
+bool is_reader(const wire::Cell &cell) { return wire::family_of(cell.form) == "readers"; }
+bool is_wide(const wire::Cell &cell) { return wire::family_of(cell.form) == "wide"; }
 
 bool is_single(const wire::Cell &cell) {
     return !is_handoff(cell) && !is_percpu(cell) && !is_reader(cell) && !is_wide(cell);
@@ -423,8 +423,7 @@ std::string obstacle(const Machine &machine, const wire::Cell &cell) {
     if (cell.params.contains("start"))
         start_of(cell, active_threads(cell));
     if (is_handoff(cell)) {
-        const bool known = cell.form == "cmpxchg_blind" || cell.form == "load_cmpxchg" || cell.form == "store_load";
-        if (!known || cell.contender != "same_line" || cell.threads != 2)
+        if (cell.contender != "same_line" || cell.threads != 2)
             return "a handoff is between 2 threads on the same_line";
         return "";
     }

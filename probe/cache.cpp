@@ -322,10 +322,8 @@ Made make(const wire::Cell &cell, const Machine &machine) {
     return {std::make_unique<Cache>(cell, *loop, std::move(pass)), ""};
 }
 
-bool handles(const wire::Cell &cell) { return cell.operation == "clean" || cell.operation == "clean_invalidate"; }
-
 } // namespace
 
-const Family cache_family{"cache", handles, make};
+const Family cache_family{"cache", make};
 
 } // namespace lw::probe

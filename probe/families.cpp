@@ -4,6 +4,7 @@
 #include "probe/loop.hpp"
 #include "probe/machine.hpp"
 #include "probe/rmw_loops.hpp"
+#include "wire/forms.hpp"
 
 #include <array>
 
@@ -12,7 +13,10 @@ namespace {
 
 #define LW_ONCE(name) &name##_family,
 #define LW_PLACED(name) &Families_at<place>::name,
-template <unsigned place> constexpr std::array families{LW_FAMILIES(LW_ONCE, LW_PLACED)};
+template <unsigned place>
+constexpr std::array families{
+#include "every_family.def"
+};
 #undef LW_ONCE
 #undef LW_PLACED
 constexpr std::array places{families<0>, families<1>, families<2>, families<3>};
@@ -24,9 +28,9 @@ Made make_subject(const wire::Cell &cell, const Machine &machine) {
     if (cell.work == "memory" && !find_rmw_loop(cell.form, cell.width_bits))
         throw wire::Invalid(cell.id() + ": work in memory stands behind operations on one line");
     for (const Family *family : places.at(machine.loop_place))
-        if (family->handles(cell))
+        if (family->name == wire::family_of(cell.form))
             return family->make(cell, machine);
-    return {nullptr, "no family of this probe runs operation " + cell.operation};
+    return {nullptr, "this probe has no form " + cell.form};
 }
 
 } // namespace lw::probe

@@ -143,11 +143,11 @@ private:
     Slot turns_[2];
 };
 
-bool handles(const wire::Cell &cell) { return cell.operation == "handoff"; }
-
 Made make(const wire::Cell &cell, const Machine &machine) {
     const wire::Form *form = wire::find_form(cell.form, cell.width_bits);
-    if (form && !machine.has(form->needs))
+    if (!form || form->operation != cell.operation)
+        return {nullptr, "this architecture has no form " + cell.form + " for " + cell.operation};
+    if (!machine.has(form->needs))
         return {nullptr, "this CPU lacks " + std::string(form->needs) + ", which form " + cell.form + " needs"};
     if (cell.contender != "same_line" || cell.threads != 2)
         throw wire::Invalid(cell.id() + ": a handoff is between 2 threads on the same_line");
@@ -163,6 +163,6 @@ Made make(const wire::Cell &cell, const Machine &machine) {
 } // namespace place0
 } // namespace
 
-template <> const Family Families_at<0>::handoff{"handoff", handles, make};
+template <> const Family Families_at<0>::handoff{"handoff", make};
 
 } // namespace lw::probe

@@ -121,8 +121,6 @@ private:
     std::vector<std::uint64_t> expected_;
 };
 
-bool handles(const wire::Cell &cell) { return find_row(cell.form, cell.width_bits) != nullptr; }
-
 // Parameter `policy`: a setting of LINEWRIGHT_ATOMICS with '+' for ',' and '-' for '=' (an id is written without those).
 std::string policy_of(const wire::Cell &cell) {
     std::string text = "default";
@@ -138,6 +136,9 @@ std::string policy_of(const wire::Cell &cell) {
 }
 
 Made make(const wire::Cell &cell, const Machine &) {
+    const Row *row = find_row(cell.form, cell.width_bits);
+    if (!row)
+        return {nullptr, "this architecture has no form " + cell.form + " of " + std::to_string(cell.width_bits) + " bits"};
     const std::string policy = policy_of(cell);
     std::array<char, 320> why{};
     struct lw_policy parsed;
@@ -145,12 +146,12 @@ Made make(const wire::Cell &cell, const Machine &) {
         throw wire::Invalid(cell.id() + ": policy: " + why.data());
     if (lw_policy_set(policy.c_str()) == -EOPNOTSUPP)
         return {nullptr, "this CPU lacks the LSE atomics that policy " + policy + " asks for"};
-    return {std::make_unique<Operation>(cell, *find_row(cell.form, cell.width_bits), policy), ""};
+    return {std::make_unique<Operation>(cell, *row, policy), ""};
 }
 
 } // namespace place0
 } // namespace
 
-template <> const Family Families_at<0>::operations{"operations", handles, make};
+template <> const Family Families_at<0>::operations{"operations", make};
 
 } // namespace lw::probe

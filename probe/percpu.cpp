@@ -288,8 +288,6 @@ private:
     std::uint64_t expected_ = 0;
 };
 
-bool handles(const wire::Cell &cell) { return cell.operation.starts_with("percpu_"); }
-
 unsigned slots_of(const wire::Cell &cell) {
     std::uint64_t slots = 1;
     for (const auto &[key, value] : cell.params) {
@@ -323,6 +321,6 @@ Made make(const wire::Cell &cell, const Machine &machine) {
 } // namespace place0
 } // namespace
 
-template <> const Family Families_at<0>::percpu{"percpu", handles, make};
+template <> const Family Families_at<0>::percpu{"percpu", make};
 
 } // namespace lw::probe

@@ -229,8 +229,6 @@ const Reader_loops *find_reader_loops(std::string_view form, unsigned place) {
     return found == loops.end() ? nullptr : &*found;
 }
 
-bool is_reader_cell(const wire::Cell &cell) { return cell.operation.starts_with("readers_"); }
-
 Made make_reader_subject(const wire::Cell &cell, const Reader_loops &loops, const Reader_loops &baseline) {
     const Parameters parameters = parameters_of(cell);
     if (parameters.updater == Updater::synchronize && !loops.update)
@@ -261,6 +259,6 @@ Made make(const wire::Cell &cell, const Machine &machine) {
 
 } // namespace
 
-const Family readers_family{"readers", is_reader_cell, make};
+const Family readers_family{"readers", make};
 
 } // namespace lw::probe

@@ -117,9 +117,6 @@ template <class Wait> [[gnu::always_inline]] inline void replace_guarded(Reader_
 // start of a batch, so that addresses are in registers; enter() returns the index that leave() takes.
 template <class R, bool checked> [[gnu::always_inline]] inline void run_sections(Loop_args &args);
 
-// Whether the cell is of this family.
-bool is_reader_cell(const wire::Cell &cell);
-
 // The cell over given loops and the baseline, whose loop lacks the reader; checks parameters (throws wire::Invalid).
 Made make_reader_subject(const wire::Cell &cell, const Reader_loops &loops, const Reader_loops &baseline);
 

@@ -72,22 +72,23 @@ private:
     std::vector<std::uint64_t> expected_;
 };
 
-bool handles(const wire::Cell &cell) { return find_rmw_loop(cell.form, cell.width_bits) != nullptr; }
-
 Made make(const wire::Cell &cell, const Machine &machine) {
     const wire::Form *form = wire::find_form(cell.form, cell.width_bits);
-    if (form && !machine.has(form->needs))
+    const Rmw_loop *loop = find_rmw_loop(cell.form, cell.width_bits, machine.loop_place);
+    if (!form || !loop)
+        return {nullptr, "this architecture has no form " + cell.form + " of " + std::to_string(cell.width_bits) + " bits"};
+    if (!machine.has(form->needs))
         return {nullptr, "this CPU lacks " + std::string(form->needs) + ", which form " + cell.form + " needs"};
     if (!cell.params.empty())
         throw wire::Invalid(cell.id() + ": operation " + cell.operation + " takes no parameters");
     const Rmw_loop *empty = find_rmw_loop("empty", cell.width_bits, machine.loop_place);
     if (!empty)
         throw wire::Invalid(cell.id() + ": no baseline loop at this width");
-    return {std::make_unique<Rmw>(cell, *find_rmw_loop(cell.form, cell.width_bits, machine.loop_place), *empty), ""};
+    return {std::make_unique<Rmw>(cell, *loop, *empty), ""};
 }
 
 } // namespace
 
-const Family rmw_family{"rmw", handles, make};
+const Family rmw_family{"rmw", make};
 
 } // namespace lw::probe

@@ -1,7 +1,7 @@
 // What a cell times: memory, the loops over it, and the check of what they left behind.
 //
 // A family of plans (single-line read-modify-writes, per-CPU counters, readers, cache maintenance …) implements Subject
-// and adds one line to probe/families.cpp. The window and block code knows nothing of any family.
+// as probe/families.hpp says. The window and block code knows nothing of any family.
 #pragma once
 
 #include "probe/loop.hpp"
@@ -85,7 +85,6 @@ struct Made {
 
 struct Family {
     std::string_view name;
-    bool (*handles)(const wire::Cell &);
     Made (*make)(const wire::Cell &, const Machine &);
 };
 

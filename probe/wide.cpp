@@ -21,8 +21,6 @@ namespace lw::probe {
 namespace {
 inline namespace place0 {
 
-bool handles(const wire::Cell &cell) { return cell.operation.starts_with("wide_"); }
-
 #if !defined(__i386__) && !defined(__x86_64__) && !defined(__aarch64__) && !defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16)
 Made make(const wire::Cell &, const Machine &) {
     return {nullptr, "this architecture has no compare-and-swap wider than a register"};
@@ -409,6 +407,6 @@ Made make(const wire::Cell &cell, const Machine &machine) {
 } // namespace place0
 } // namespace
 
-template <> const Family Families_at<0>::wide{"wide", handles, make};
+template <> const Family Families_at<0>::wide{"wide", make};
 
 } // namespace lw::probe

@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto table = std::to_array<Form>({
 #define LW_FORM(arch, name, operation, order, bits, needs, ...) \
-    Form{Arch::arch, #name, #operation, #order, bits, #needs, {__VA_ARGS__}},
+    Form{Arch::arch, #name, #operation, #order, bits, #needs, {__VA_ARGS__}, LW_FAMILY},
 #include "wire/forms.def"
 #undef LW_FORM
 });
@@ -69,6 +69,11 @@ std::string to_json(std::span<const Listed> forms) {
 }
 
 std::span<const Form> all_forms() { return table; }
+
+std::string_view family_of(std::string_view form) {
+    const auto row = std::ranges::find(table, form, &Form::name);
+    return row == table.end() ? std::string_view{} : row->family;
+}
 
 const Form *find_form(std::string_view name, unsigned width_bits, Arch arch) {
     auto found = std::ranges::find_if(table, [&](const Form &form) {

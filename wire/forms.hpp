@@ -59,6 +59,7 @@ struct Form {
     unsigned width_bits;
     std::string_view needs;
     Made_of made = {}; // the row's own columns alone; made_of() has the rest
+    std::string_view family = {}; // of loops that run it: the name of its table
 
     constexpr bool atomic() const { return !made.racy; }
 };
@@ -72,6 +73,9 @@ std::span<const Form> all_forms();
 
 // The row for a form at a width on an architecture; null when there is none.
 const Form *find_form(std::string_view name, unsigned width_bits, Arch arch = this_arch);
+
+// The family of loops that a form belongs to; empty for a name that no row has.
+std::string_view family_of(std::string_view form);
 
 // Of a form with everything that rows say of it; of a name that no row has, the name alone.
 Made_of made_of(std::string_view name);

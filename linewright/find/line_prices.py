@@ -22,10 +22,11 @@ import msgspec
 
 from linewright.analysis.intervals import extremes
 from linewright.errors import LinewrightError
+from linewright.families import family_of
 from linewright.find.lock_use import lock_use
 from linewright.find.notes import note
 from linewright.find.sharing_schema import Ceiling, Hot
-from linewright.forms import standing_for
+from linewright.forms import listed, standing_for
 from linewright.schema import Cell, Context, Estimate, Record
 
 MOST_NAMED = 2
@@ -35,8 +36,12 @@ MEASURED_S = 20
 BIASED, LIBCS = "biased_rwlock", "rwsem"
 LOCKS = (BIASED, LIBCS)
 """Readers of the library's lock, and of the C library's."""
-READER_PLAN = "readers --set kinds=pair --set read_delay=0 --set readers=1,2 --set updater=none"
-"""What measures them."""
+PLANS = {
+    "one_line": "rmw",
+    "wide": "wide --set operations=wide_add --set writes=100 --set rounds=no",
+    "readers": "readers --set kinds=pair --set read_delay=0 --set readers=1,2 --set updater=none",
+}
+"""What measures a form, by its family."""
 
 
 class Prices:
@@ -54,7 +59,7 @@ class Prices:
                 or not record.window_ns
                 or cell.work_iters
                 or record.context_id in emulated
-                or (cell.operation == "readers_pair" and not _plain_pair(cell))
+                or not _as_in_programs(cell)
             ):
                 continue
             to = {"none": alone, "same_line": contended}.get(cell.contender)
@@ -100,14 +105,14 @@ class Prices:
         )
 
 
-def _plain_pair(cell: Cell) -> bool:
-    """Readers alone or two of them, back to back and without an updater."""
+def _as_in_programs(cell: Cell) -> bool:
+    """Of readers, alone or two of them, back to back and without an updater; of mixes, those whose
+    every operation is the form, and no others counted."""
     params = cell.params
-    return (
-        cell.threads <= 2
-        and not params.get("read_delay")
-        and params.get("updater", "none") == "none"
-    )
+    if cell.operation == "readers_pair":
+        alone = params.get("updater", "none") == "none"
+        return cell.threads <= 2 and not params.get("read_delay") and alone
+    return params.get("write_percent", 100) == 100 and "rounds" not in params
 
 
 def _most_slowed(hot: Hot, most: float) -> tuple[int, float]:
@@ -177,12 +182,12 @@ def measured(forms: Sequence[str], cpu_model: str, on: str = "local") -> tuple[P
     with tempfile.TemporaryDirectory(prefix="linewright-find-") as folder:
         path = Path(folder) / "prices.jsonl"
         begin = f"{sys.executable} -m linewright measure --budget {MEASURED_S}s --plan"
-        runs = {f"{path}": "rmw", f"{path}.locks": READER_PLAN}
-        for out, plan in runs.items():
-            own = [form for form in forms if (form in LOCKS) == (plan == READER_PLAN)]
+        runs = {f"{path}.{family}": family for family in PLANS}
+        for out, family in runs.items():
+            own = [form for form in forms if family_of(listed(form).operation).name == family]
             if not own:
                 continue
-            command = [*f"{begin} {plan}".split(), "-o", out, "--on", on]
+            command = [*f"{begin} {PLANS[family]}".split(), "-o", out, "--on", on]
             command += [word for form in own for word in ("--only", f"*/{form}/*/w0/*")]
             done = subprocess.run(
                 command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True

@@ -5,5 +5,6 @@ from linewright.wings import Wing
 
 WING = Wing(
     several_machines="linewright.fleet.several_machines:measure_and_show",
+    extras={"fleet": ("distributed", "scipy")},
     transports={"dask": "linewright.fleet.dask_transport:DaskTransport"},
 )

@@ -11,6 +11,7 @@ WING = Wing(
             recorded_as="simulated",
         )
     },
+    extras={"calibration": ("emcee", "scipy"), "fleet": ("distributed", "scipy")},
     cell_columns="linewright.model.drawn_figures:COLUMNS",
     cell_lines="linewright.model.drawn_figures:lines",
     flags="linewright.model.drawn_figures:FLAGS",

@@ -3,6 +3,7 @@
 
 #include "probe/families.hpp"
 #include "probe/readers.hpp"
+#include "wire/forms.hpp"
 
 #include <array>
 #include <cstddef>
@@ -52,8 +53,8 @@ const Reader_loops *find_urcu_loops(std::string_view form) {
 
 // Takes the place of the probe's own: this program runs readers only.
 Made make_subject(const wire::Cell &cell, const Machine &machine) {
-    if (!is_reader_cell(cell))
-        return {nullptr, "this program runs the cells of plan readers only, not operation " + cell.operation};
+    if (wire::family_of(cell.form) != "readers")
+        return {nullptr, "this program runs the cells of plan readers only, not form " + cell.form};
     const Reader_loops *loops = find_urcu_loops(cell.form);
     if (!loops)
         return readers_family.make(cell, machine);

@@ -8,13 +8,18 @@ import subprocess
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
+from linewright.architectures import PROBED
 from linewright.errors import UserError
-from linewright.find.line_prices import Prices, from_files, priced
+from linewright.families import family_of
+from linewright.find.line_prices import LOCKS, PLANS, Prices, from_files, priced
 from linewright.find.remedies import advised
 from linewright.find.result_document import document
 from linewright.find.sharing_schema import Hot, Movement, Result, Site, ThreadShare, Touch
-from linewright.forms import standing_for
+from linewright.forms import listed, standing_for
+from linewright.plans.request import build, request_of
+from linewright.run.unprobed_machine import UnprobedMachine
 from linewright.say.document import Document
 from linewright.say.sentence import render_all
 from linewright.schema import Cell, Estimate, Record
@@ -480,3 +485,24 @@ def test_the_line_of_a_heap_block_names_the_function_to_pad(sampling, found) -> 
     stays = line["movement"]["answer"] in ("by_turns", "one_cpu")
     wanted = "" if stays else "linewright trial --pad main -- "
     assert line["next_command"][: len(wanted) or None] == wanted
+
+
+@pytest.mark.parametrize("arch", PROBED)
+def test_every_form_with_a_price_is_in_the_plan_of_its_family(arch: str) -> None:
+    """Alone and contended: a plan that lacks a form would be refused, and no other be priced."""
+    instructions = ["lock add", "lock xadd", "lock cmpxchg", "lock cmpxchg8b", "xchg"]
+    instructions += ["stadd", "ldadd", "ldxr", "cas", "swp"]
+    found = {form for text in instructions if (form := standing_for(text, arch))}
+    assert len(found) >= 4
+    for form in (*sorted(found), *LOCKS):
+        plan, *settings = PLANS[family_of(listed(form).operation).name].split()
+        words = ["--plan", plan, *settings, "--only", f"*/{form}/*/w0/*"]
+        cells = build(request_of(words), UnprobedMachine(arch)).cells
+        assert {"none", "same_line"} <= {cell.contender for cell in cells}, form
+
+
+def test_a_mix_of_reads_and_writes_is_no_price_of_either() -> None:
+    mixed = [record(contender, 9.0) for contender in ("none", "same_line")]
+    share = {"write_percent": 10}
+    mixed = [replace(r, cell=replace(r.cell, params=share)) for r in mixed]
+    assert not Prices([], mixed)

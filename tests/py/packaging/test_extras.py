@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from linewright.extras import EXTRAS
+from linewright.extras import extras
 from support.places import DATA, ROOT
 
 TABLE = str(DATA / "rmw-arm64-server-2025.csv")
@@ -20,7 +20,7 @@ NEEDED = {
 """A command of each extra; what it is given need not be right, since the refusal comes first."""
 
 
-@pytest.mark.parametrize(("extra", "module"), [(e, m) for e in EXTRAS for m in EXTRAS[e]])
+@pytest.mark.parametrize(("extra", "module"), [(e, m) for e in extras() for m in extras()[e]])
 def test_a_missing_library_is_named_with_its_extra(command, extra, module):
     command.patch.setitem(sys.modules, module, None)
     said = command.refused(*NEEDED[extra])
@@ -44,13 +44,13 @@ def test_a_scheduler_needs_the_fleet(command):
 def test_the_package_declares_the_same_extras():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = project["optional-dependencies"]
-    assert set(EXTRAS) == set(declared) - {"check", "test", "package"}
-    for extra, modules in EXTRAS.items():
+    assert set(extras()) == set(declared) - {"check", "test", "package"}
+    for extra, modules in extras().items():
         assert len(declared[extra]) == len(modules)
 
 
 def test_the_core_runs_without_any_of_them(command):
-    for modules in EXTRAS.values():
+    for modules in extras().values():
         for module in modules:
             command.patch.setitem(sys.modules, module, None)
     assert command("import", TABLE, "-o", "table.jsonl").returncode == 0
