@@ -166,7 +166,7 @@ static int check_cell(struct lwk_text *text, const struct lwk_cell *cell)
 		return REFUSE(text, "slots=%u: allowed: a power of two", cell->slots);
 	if (cell->instances & (cell->instances - 1))
 		return REFUSE(text, "instances=%u: allowed: a power of two", cell->instances);
-	if (cell->contender == LWK_SAME_LINE && form->racy)
+	if (cell->contender == LWK_SAME_LINE && form->made.racy)
 		return REFUSE(text, "form %s loses counts between threads", form->name);
 	if (cell->updater != LWK_NO_UPDATER && !form->grace[cell->updater])
 		return REFUSE(text, "form %s has no such updater", form->name);

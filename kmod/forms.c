@@ -82,7 +82,7 @@ static void list_form(struct lwk_text *text, const struct lwk_form *form)
 	lwk_say(text,
 		"form operation=%s name=%s width=%u order=%s family=%s counts=%d racy=%d sleeps=%d synchronize=%d expedited=%d replace=%d missing=%s\n",
 		form->operation, form->name, form->width, form->order, form->family->name,
-		form->counts, form->racy, form->sleeps, !!form->grace[LWK_SYNCHRONIZE],
+		form->counts, form->made.racy, form->sleeps, !!form->grace[LWK_SYNCHRONIZE],
 		!!form->grace[LWK_EXPEDITED], !!form->grace[LWK_REPLACE], missing ?: "");
 }
 

@@ -100,6 +100,19 @@ struct lwk_family {
 	bool verifies; /* that window knows what verify=1 asks for */
 };
 
+/* The last columns of a row of wire/forms/rmw.def, which wire/forms.def explains; of them the module reads `racy`. */
+struct lwk_made_of {
+	const char *base;
+	const char *prefetch;
+	const char *loop;
+	const char *instruction;
+	const char *reach;
+	const char *stands_for;
+	bool exclusive;
+	bool returns_old;
+	bool racy; /* loses counts between threads: never contended */
+};
+
 /* One row of the table of forms: an instruction sequence or a kernel interface. */
 struct lwk_form {
 	const char *name;
@@ -112,10 +125,10 @@ struct lwk_form {
 	lwk_loop grace[LWK_UPDATERS]; /* the updater's loop, by enum lwk_updater */
 	const char *(*missing)(void); /* why it cannot run here, NULL when it can */
 	const void *detail;	      /* the family's own */
-	s8 counts;		      /* what an operation adds to the line; 0: not checked */
-	bool racy;		      /* loses counts between threads: never contended */
-	bool sleeps;		      /* leaves the CPU on purpose */
-	bool irqs_off;		      /* keeps interrupts off for as long as it stays inside */
+	struct lwk_made_of made;
+	s8 counts;     /* what an operation adds to the line; 0: not checked */
+	bool sleeps;   /* leaves the CPU on purpose */
+	bool irqs_off; /* keeps interrupts off for as long as it stays inside */
 };
 
 struct lwk_cell {

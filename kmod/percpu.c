@@ -179,7 +179,7 @@ PERCPU_LOOP(loop_irq_this_cpu_add, add_irq(word))
 	ROW("percpu_own_" #form, "percpu_add", loop_own_##form, 1, .detail = (void *)OF_CPU, \
 		.missing = needs),                                                           \
 		ROW("percpu_shared_" #form, "percpu_add", loop_own_##form, 1,                \
-			.detail = (void *)SHARED, .missing = needs, .racy = is_racy),        \
+			.detail = (void *)SHARED, .missing = needs, .made.racy = is_racy),   \
 		ROW("percpu_preempt_" #form, "percpu_add", loop_preempt_##form, 1,           \
 			.missing = needs),                                                   \
 		ROW("percpu_irq_" #form, "percpu_add", loop_irq_##form, 1, .missing = needs)

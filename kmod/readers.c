@@ -412,7 +412,7 @@ const struct lwk_form lwk_readers_forms[] = {
 	FORM(incpercpu_preempt, "readers_floor"),
 	FORM(incpercpu_bh, "readers_floor"),
 	FORM(incpercpu_irqsave, "readers_floor", .irqs_off = true),
-	FORM(acqrel, "readers_floor", .racy = true),
+	FORM(acqrel, "readers_floor", .made.racy = true),
 	FORM(sched_clock, "readers_floor"),
 	FORM(clock, "readers_floor"),
 	FORM(coarse_clock, "readers_floor"),

@@ -185,10 +185,7 @@ ATOMIC_LOOP(try_cmpxchg_loop_relaxed, try_cmpxchg_relaxed)
 
 #define LWK_ROW(name, operation, order, bits, needs, ...)                              \
 	ROW(#name, #operation, #order, bits, loop_##name##_##bits, COUNTS_##operation, \
-		.missing = lwk_missing_##needs, .racy = IS_RACY(#__VA_ARGS__)),
-/* What a row is made of: the one column, or something of another length or beginning. */
-#define IS_RACY(made) \
-	(sizeof(made) == sizeof(".racy = true") && (made)[1] == 'r' && (made)[2] == 'a')
+		.missing = lwk_missing_##needs, .made = { __VA_ARGS__ }),
 
 #define BOTH(name, operation, order, added)                                         \
 	ROW("atomic_" #name, operation, order, 32, loop_atomic_##name##_32, added), \

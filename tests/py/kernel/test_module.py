@@ -113,6 +113,15 @@ def test_every_form_of_one_line_alone_and_contended(machine, forms):
             run(machine, form, threads=2, cpus="0,1", contender="same_line")
 
 
+def test_a_form_that_the_table_calls_racy_is_never_contended(machine, forms):
+    (plain,) = [form for form in family(forms, "rmw") if form["racy"] == "1"]
+    assert plain["name"] == "plain_add"
+    asked = {"form": "plain_add", "width": plain["width"], "operation": "add"}
+    beside = {"threads": 2, "cpus": "0,1", "contender": "same_line"}
+    (refused,) = machine.ask(cell(**asked, **beside))
+    assert "loses counts" in refused
+
+
 def test_work_and_spacing_and_a_placebo(machine, forms):
     add = next(form for form in forms if form["name"] == "atomic_add" and form["width"] == "64")
     for work in (1, 63, 64, 300):
