@@ -39,25 +39,7 @@ FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 ROOMS = "|".join(
-    (
-        "bench",
-        "cmake",
-        "docs",
-        "examples",
-        "include",
-        "linewright",
-        "probe",
-        "scripts",
-        "src",
-        "tests",
-        "torture",
-        "verify",
-        "wire",
-        "workload",
-        "model",
-        "find",
-        "machines",
-    )
+    re.escape(path.name) for path in ROOT.iterdir() if path.is_dir() and path.name != "build"
 )
 FILE = re.compile(rf"^(?:\./)?((?:{ROOMS})/[\w./+-]*)$")
 PLACEHOLDER = re.compile(r"(^|[/-])(AREA|ARCH|FAMILY|NAME|PLAN|PRESET)([/.]|$)")
@@ -101,6 +83,7 @@ def missing_files(text: str) -> Iterator[str]:
         if (
             named
             and not named[1].startswith(INSTALLED)
+            and not named[1].endswith(".o")  # Linux's, whose folder `kernel` has the name of ours
             and not PLACEHOLDER.search(named[1])
             and not (ROOT / named[1]).exists()
             and not (ROOT / "include" / named[1]).exists()
@@ -131,6 +114,28 @@ def test_every_link_leads_somewhere(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_file_named_exists(name):
     assert list(missing_files((ROOT / name).read_text())) == []
+
+
+def rows_without_file_or_test(text: str) -> Iterator[str]:
+    """Rows of the tables of files and tests in which one of the two is no file that is there, nor
+    `the same` as that of the row above. A row of what is not here says `none`."""
+    tests = {path.name for path in (ROOT / "tests").rglob("*") if "test" in path.name}
+
+    def there(span: str) -> bool:
+        named = FILE.match(span)
+        return (ROOT / named[1]).exists() if named else span in tests
+
+    for table in re.findall(r"^\|.*\| file \| test \|\n(?:\|.*\n)+", text, re.MULTILINE):
+        for line in table.splitlines()[2:]:
+            file, test = line.strip("| ").split(" | ")[1:3] if "| none" not in line else ("", "")
+            for cell in filter(None, (file, test)):
+                if not cell.startswith("the same") and not any(map(there, SPAN.findall(cell))):
+                    yield line
+
+
+def test_every_row_of_the_published_systems_has_its_file_and_its_test():
+    text = (ROOT / "docs/experiments.md").read_text()
+    assert text.count("| file | test |") == 5 and list(rows_without_file_or_test(text)) == []
 
 
 def unknown_classes(text: str) -> list[str]:
@@ -305,6 +310,13 @@ def test_mistakes_are_found(tmp_path):
         "#no-heading: there is no such heading",
     ]
     assert list(missing_files(text)) == ["src/gone.c"]
+    rows = (
+        "| a | `kmod/` | `test_docs.py` |",
+        "| b | the same | `test_gone.py` |",
+        "| c | none | |",
+    )
+    table = "\n".join(("| x | file | test |", "| --- | --- | --- |", *rows, ""))
+    assert list(rows_without_file_or_test(table)) == [rows[1]]
     shown = (
         "    linewright measure --zzz quick\n    linewright shaw a.jsonl\n\n```\n$ linewright "
         "workload ticket"
