@@ -306,6 +306,19 @@ def test_the_control_register_of_atomics_is_in_every_record(inside, said):
     assert features == [f"cpuectlr_el1={said}"] * (2 if said else 0)
 
 
+def test_every_option_of_our_patches_is_in_every_record(inside):
+    """As it was given at boot; of lists, which can be switched while the kernel runs, as it is."""
+    sources = "".join(path.read_text() for path in (ROOT / "kernel/patches").rglob("*.[cp]*"))
+    names = re.findall(r"(?:early|core)_param\(\"?([\w.]+)", sources)
+    names += [f"srcutree.{name}" for name in re.findall(r"module_param_cb\((\w+)", sources)]
+    assert {"arm64.near_atomics_optimization", "srcutree.fast_updown_irqsave"} < set(names)
+    given = " ".join(f"{name}=1" for name in sorted(set(names)))
+    faults = {"command_line": f"quiet {given} mitigations=off", "dma_one_wait": "N"}
+    contexts, _ = measured(inside(**faults), "--plan", "rmw", *SMALL)
+    kept = f"{given} mitigations=off dma_one_wait=N"
+    assert [context.boot_parameters for context in contexts] == [kept] * 2
+
+
 def test_dkms_brings_the_runner_that_is_then_taken(monkeypatch, tmp_path):
     """`make tree` has the runner's source and its script, which DKMS calls."""
     subprocess.run(["make", "-s", "-C", ROOT / "kmod", "tree", f"DEST={tmp_path}/t"], check=True)

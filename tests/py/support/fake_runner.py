@@ -3,11 +3,11 @@
 
 Keys: ``interface`` (of another module), ``load`` (the message of a module that is not loaded),
 ``told`` (a file that is written when the input ends), ``asked`` (a file with the last prepared
-cell), ``cpuectlr`` (what the module says of that register), ``slow`` (seconds of each window),
-``readers`` (further forms of readers_pair with their ns), and forms: ``refuse`` (its cells are
-refused), ``wrong_sum`` (it loses a count), ``die`` (the runner ends there), ``cut`` (its windows
-are cut short), ``switched`` (its threads are off their CPUs), ``late`` (one batch of each window is
-long)."""
+cell), ``cpuectlr`` (what the module says of that register), ``command_line`` and ``dma_one_wait``
+(the kernel's), ``slow`` (seconds of each window), ``readers`` (further forms of readers_pair with
+their ns), and forms: ``refuse`` (its cells are refused), ``wrong_sum`` (it loses a count), ``die``
+(the runner ends there), ``cut`` (its windows are cut short), ``switched`` (its threads are off
+their CPUs), ``late`` (one batch of each window is long)."""
 
 from __future__ import annotations
 
@@ -72,6 +72,7 @@ def forms() -> list[str]:
         "page_bytes=4096 dma=coherent clock_ns=20 counts=task_clock,cycles "
         "lacks=instructions,cache_references"
         + (f" cpuectlr={FAULTS['cpuectlr']}" if FAULTS.get("cpuectlr") else ""),
+        *(f"{key} {FAULTS[key]}" for key in ("command_line", "dma_one_wait") if key in FAULTS),
         *rows,
     ]
 
