@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+from msgspec import Struct
+
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.setting_choice import Choice, SettingPoint, clearest, setting_of
 
@@ -39,24 +41,29 @@ def value_for_built(choices: Iterable[Choice]) -> str:
     return setting_of(c for c in choices if c.operations != "void")
 
 
-def kernel_options(m: MachineAnswers) -> dict[Literal["percpu_load", "prefetch"], SettingPoint]:
-    """Options of the kernel that exchange one form for another and that the figures speak for, each
-    with the point at which the store form is shown to cost most.
+class KernelOption(Struct, frozen=True, kw_only=True):
+    """An option of the kernel that exchanges one form for another and that figures speak for."""
 
-    Each needs its own comparison with the store form: that form is shown to be slower than the
-    default (LDADD) here."""
-    points = [
-        p
-        for c in m.choices
-        if c.operations == "void"
-        for p in c.points
-        if not p.situation.contended
-    ]
-    store = [p for p in points if p.choice == "store"]
-    prefetched = [p for p in points if p.choice == "store,prefetch"]
-    worst, found = clearest(store, cheaper=False), {}
+    option: Literal["percpu_load", "prefetch"]
+    evidence: SettingPoint
+    """Where the store form is shown to cost most, alone."""
+    against: SettingPoint | None
+    """Where the contended figures speak most against it; None where none does."""
+
+
+def kernel_options(m: MachineAnswers) -> list[KernelOption]:
+    """The kernel's options that the figures speak for. Each needs its own comparison with the store
+    form: that form is shown to be slower than the default (LDADD) here."""
+    points = [p for c in m.choices if c.operations == "void" for p in c.points]
+    contended = [p for p in points if p.situation.contended]
+    alone = [p for p in points if not p.situation.contended]
+    store = [p for p in alone if p.choice == "store"]
+    prefetched = [p for p in alone if p.choice == "store,prefetch"]
+    worst, found = clearest(store, cheaper=False), []
     if worst and not any(p.judgement.cheaper for p in store):
-        found["percpu_load"] = worst
+        against = clearest([p for p in contended if p.choice == "store"], cheaper=True)
+        found.append(KernelOption(option="percpu_load", evidence=worst, against=against))
     if worst and prefetched and all(p.not_worse for p in prefetched):
-        found["prefetch"] = worst
+        against = clearest([p for p in contended if p.choice == "store,prefetch"], cheaper=False)
+        found.append(KernelOption(option="prefetch", evidence=worst, against=against))
     return found

@@ -57,14 +57,15 @@ _OPTIONS = {
 def kernel(m: MachineAnswers) -> Topic | None:
     """Options of the kernel that the same figures speak for; only a trial across boots can tell
     what they do."""
-    found = build_choices.kernel_options(m) if m.forms_differ else {}
+    found = build_choices.kernel_options(m) if m.forms_differ else []
     if not found:
         return None
-    lines = [
-        verbatim(f"worth trying: {_OPTIONS[name].format(point_text(p, m))}", p.ids)
-        for name, p in found.items()
-    ]
+    lines = []
+    for one in found:
+        text = f"worth trying: {_OPTIONS[one.option].format(point_text(one.evidence, m))}"
+        against = f"; against it: {point_text(one.against, m)}" if one.against else ""
+        ids = [*one.evidence.ids, *(one.against.ids if one.against else ())]
+        lines.append(verbatim(text + against, ids))
     text = "these cannot be switched from user space: `linewright trial --save` on each boot, then "
     lines.append(verbatim(f"{text}`linewright compare`", basis="rule"))
-    data = [{"option": name, "evidence": point} for name, point in found.items()]
-    return Topic(name="kernel", title="Kernel-side options", lines=lines, data=data)
+    return Topic(name="kernel", title="Kernel-side options", lines=lines, data=found)

@@ -147,6 +147,32 @@ def test_the_published_table_gives_its_authors_conclusions_and_what_contradicts_
     )
     assert "with 300 iterations of the NOP loop" in said
     assert "percentiles apart from ldadd's: stadd (×12 to ×15) and llsc_add" in said
+    assert "back to back; against it: stadd 115 ns against 153 ns of ldadd" in said
+
+
+ALONE = {"ldadd": 30.0, "stadd": 60.0, "prfm_strm_stadd": 30.0}
+
+
+@pytest.mark.parametrize(
+    ("contended", "against"),
+    [
+        (ALONE, []),
+        (
+            ALONE | {"stadd": 10.0},
+            [r"stadd (9|10)\.\d ns against 30\.\d ns of ldadd, .* second CPU"],
+        ),
+        (
+            ALONE | {"prfm_strm_stadd": 90.0},
+            [r"prfm_strm_stadd (8|9)\d\.\d ns against 30\.\d ns of ldadd, .* second CPU"],
+        ),
+    ],
+)
+def test_an_option_of_the_kernel_stands_beside_what_speaks_against_it(contended, against):
+    """Of the load form where the store form costs less, of the prefetch where it costs more."""
+    said = render_all(section(one(machine(ALONE, contended)), "kernel").lines)
+    found = [line.split("against it: ")[1] for line in said if "against it" in line]
+    assert len(said) == 3 and len(found) == len(against)
+    assert all(map(re.match, against, found)), found
 
 
 @pytest.mark.parametrize("between", [0.2, 0.3])
