@@ -14,7 +14,7 @@
  * A lock begins plain: readers count themselves in the lock's word, as in any readers-writer lock. Where reads are frequent it turns
  * biased: a reader then stores the lock's address into a word of its own thread (a mark) and looks whether the lock is still biased.
  * A writer takes the plain lock, ends the bias, has every thread of the process execute a barrier by membarrier(PRIVATE_EXPEDITED),
- * and waits for each thread's mark. The bias is not given again before 24 times the time that ending it took, so that a program that
+ * and waits for each thread's mark. No lock of the process turns biased before 24 times the time that this took, so that a program that
  * writes often loses at most 4 %. (The scheme is BRAVO's, Dice and Kogan 2019, with per-thread marks and an asymmetric barrier
  * instead of a hashed table and a full fence.)
  *
@@ -53,7 +53,7 @@
 extern "C" {
 #endif
 
-/* Users do not access the fields. Free of padding; 24 bytes, so that it fits a pthread_rwlock_t of every architecture. */
+/* Users do not access the fields. Free of padding; 20 bytes, so that it fits a pthread_rwlock_t of every architecture. */
 struct lw_rwlock {
     uint32_t state;      /* readers that count themselves, a writer, who waits: src/rwlock/plain.h */
     uint32_t queue;      /* writers sleep on it */
@@ -62,13 +62,12 @@ struct lw_rwlock {
                             by who holds the plain lock; from the first to the second by a writer that is about to wait for it */
     uint32_t handed; /* read locks that were taken by a mark and released by another thread */
     uint32_t writer; /* the writer inside, by the library's own number of its thread; 0: none */
-    uint32_t not_before; /* no bias before this time, in units of 1024 ns of CLOCK_MONOTONIC, modulo 2^32 */
 };
 
 #define LW__RW_BIASED 1u
 #define LW__RW_ENDING 2u
 
-#define LW_RWLOCK_INIT {0, 0, 0, 0, 0, 0}
+#define LW_RWLOCK_INIT {0, 0, 0, 0, 0}
 
 #define LW_RWLOCK_FOREVER UINT64_MAX
 

@@ -5,7 +5,6 @@
  *   LW_RW_HEAVY_BARRIER()      0 after every thread of the process has executed a full barrier during the call, or an errno
  *   LW_RW_NEXT_THREAD(t)       the first thread's marks for NULL, else the next; NULL: there is no further one
  *   LW_RW_WAIT(t, l, limit)    sleeps until `t`'s mark may have changed: true, or until the limit is reached: false
- *   LW_RW_NOW()                the time in nanoseconds
  */
 
 /* Read locks of `l` that a thread's mark stands for. Racy while the thread runs; see inside(). */
@@ -65,15 +64,14 @@ static bool wait_for_marks(struct lw_rwlock *l, const struct limit *limit)
 
 #define LIMIT_REACHED (-1)
 
-/* Ends the bias and waits for the marked readers. For the thread that holds the plain lock for writing. 0: none is inside; `ended` is when the
- * barrier was over. Membarrier's errno: nothing has changed. LIMIT_REACHED: readers may be inside, and `biased` is `again`: LW__RW_BIASED, or
- * LW__RW_ENDING, by which a later writer looks for them. */
-static int revoke_bias(struct lw_rwlock *l, const struct limit *limit, uint32_t again, uint64_t *ended)
+/* Ends the bias and waits for the marked readers. For the thread that holds the plain lock for writing. 0: none is inside. Membarrier's errno:
+ * nothing has changed. LIMIT_REACHED: readers may be inside, and `biased` is `again`: LW__RW_BIASED, or LW__RW_ENDING, by which a later writer
+ * looks for them. */
+static int revoke_bias(struct lw_rwlock *l, const struct limit *limit, uint32_t again)
 {
     int error = end_bias(l);
     if (error)
         return error;
-    *ended = LW_RW_NOW(); /* waiting is no part of the price */
     if (wait_for_marks(l, limit))
         return 0;
     LW_RW_STORE(&l->biased, again, RELEASE); /* pairs with R */

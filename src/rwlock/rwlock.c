@@ -22,7 +22,6 @@
 #define LW_RW_HEAVY_BARRIER() barrier_in_every_thread()
 #define LW_RW_NEXT_THREAD(t) lw__rw_next_thread(t)
 #define LW_RW_WAIT(t, l, limit) wait_for_mark((t), (l), (limit))
-#define LW_RW_NOW() now_ns()
 
 static int barrier_in_every_thread(void)
 {
@@ -37,8 +36,15 @@ static bool wait_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const st
 #endif
 #include LW_RW_REVOKE
 
+static __thread struct {
+    unsigned reads; /* plain reads, modulo LOOK_EVERY */
+    int held; /* plain read locks that the thread holds: it passes waiting writers then */
+    uint32_t id; /* not 0 once used; the same after fork() */
+    uint64_t waited; /* ns that this thread, as a writer, waited for marks since it began to end a bias */
+} own __attribute__((tls_model("initial-exec")));
+
 /* Sleeps until `t` takes a mark back, or another thread hands a read lock over. */
-static bool wait_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const struct limit *limit)
+static bool sleep_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const struct limit *limit)
 {
     for (int i = 0; i < SPINS; i++) {
         lw_cpu_relax();
@@ -57,6 +63,14 @@ static bool wait_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const st
     return sleep_until(&t->waited, 1, sure ? limit : &brief) || !sure;
 }
 
+static bool wait_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const struct limit *limit)
+{
+    uint64_t begun = now_ns();
+    bool changed = sleep_for_mark(t, l, limit);
+    own.waited += now_ns() - begun;
+    return changed;
+}
+
 void lw__rw_wake_writer(struct lw__rw_thread *self)
 {
     if (__atomic_exchange_n(&self->waited, 0, __ATOMIC_RELAXED))
@@ -66,35 +80,39 @@ void lw__rw_wake_writer(struct lw__rw_thread *self)
 /* ---- when a lock is biased ---- */
 
 #define LOOK_EVERY 64u /* plain reads of a thread between two looks at the clock */
-#define WORTH 24u /* a bias is given again after this many times the cost of ending it: at most 4 % of a writer's time */
-#define TICK_NS 1024u
+#ifndef WORTH /* tests choose another */
+#define WORTH 24u /* what ended a bias puts off the next one by this many times its own cost: at most 4 % of the time */
+#endif
+#define LONGEST \
+    UINT64_C(1000000000) /* for one bias: what takes longer is no barrier, but a thread that was stopped meanwhile */
+
+/* No lock of this process turns biased before this time of CLOCK_MONOTONIC, in ns. One for all locks: a bound for each would be none for a
+ * program with a thousand of them. Relaxed: it guards nothing. A child of fork() goes on with it. */
+static uint64_t next_bias __attribute__((aligned(8)));
 
 static bool stay_plain; /* relaxed: only whether later locks turn biased */
-
-static __thread struct {
-    unsigned reads; /* plain reads, modulo LOOK_EVERY */
-    int held; /* plain read locks that the thread holds: it passes waiting writers then */
-    uint32_t id; /* not 0 once used; the same after fork() */
-} own __attribute__((tls_model("initial-exec")));
 
 void lw_rwlock_stay_plain(void)
 {
     __atomic_store_n(&stay_plain, true, __ATOMIC_RELAXED);
 }
 
-static uint32_t ticks(uint64_t ns)
+/* Puts off the next bias of any lock, behind what was put off before. */
+static void put_off(uint64_t now, uint64_t cost)
 {
-    return (uint32_t)(ns / TICK_NS);
+    uint64_t by = WORTH * cost < LONGEST ? WORTH * cost : LONGEST;
+    uint64_t old = __atomic_load_n(&next_bias, __ATOMIC_RELAXED), next;
+    do
+        next = (old > now ? old : now) + by;
+    while (!__atomic_compare_exchange_n(&next_bias, &old, next, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
 
 /* For a thread that holds the plain lock for reading. */
 static void consider_bias(struct lw_rwlock *l)
 {
     if (++own.reads % LOOK_EVERY || __atomic_load_n(&l->biased, __ATOMIC_RELAXED) == LW__RW_BIASED ||
-        LW_RW_WRITER_WAITS(l) || __atomic_load_n(&stay_plain, __ATOMIC_RELAXED))
-        return;
-    uint32_t not_before = __atomic_load_n(&l->not_before, __ATOMIC_RELAXED); /* written by writers, and none is inside */
-    if (not_before && (int32_t)(ticks(now_ns()) - not_before) < 0)
+        LW_RW_WRITER_WAITS(l) || __atomic_load_n(&stay_plain, __ATOMIC_RELAXED) ||
+        now_ns() < __atomic_load_n(&next_bias, __ATOMIC_RELAXED))
         return;
     if (!lw__srcu_have_membarrier()) {
         if (!__atomic_exchange_n(&stay_plain, true, __ATOMIC_RELAXED) && lw_verbose())
@@ -238,17 +256,18 @@ static int make_way(struct lw_rwlock *l, const struct limit *limit)
 {
     if (limit->ns == 0 && any_mark(l) && inside_handed(l))
         return -EBUSY; /* as a barrier would show, too */
-    uint64_t begun = now_ns(), ended = begun;
     bool steps_back = limit->ns != 0 && LW_RW_READERS_FIRST(l);
-    int error = steps_back ? revoke_bias(l, &(const struct limit){0, 0}, LW__RW_ENDING, &ended)
-                           : revoke_bias(l, limit, LW__RW_BIASED, &ended);
+    uint64_t begun = now_ns();
+    own.waited = 0;
+    int error =
+        steps_back ? revoke_bias(l, &(const struct limit){0, 0}, LW__RW_ENDING) : revoke_bias(l, limit, LW__RW_BIASED);
+    uint64_t ended = now_ns();
+    put_off(ended, ended - begun - own.waited); /* the barrier and the scan: waiting for readers is no part of the price */
     LW_RW_REVOKED(l);
     if (error > 0)
         return -error;
     if (error == LIMIT_REACHED && !steps_back)
         return limit->ns ? -ETIMEDOUT : -EBUSY;
-    uint32_t not_before = ticks(ended + WORTH * (ended - begun));
-    __atomic_store_n(&l->not_before, not_before ? not_before : 1, __ATOMIC_RELAXED); /* read by those who hold the lock */
     return error ? -EAGAIN : 0;
 }
 

@@ -109,7 +109,6 @@ static void lw__rw_wake_writer(struct lw__rw_thread *t)
 #define LW_RW_HEAVY_BARRIER() (refused ? EPERM : heavy_barrier())
 #define LW_RW_NEXT_THREAD(t) next_thread(t)
 #define LW_RW_WAIT(t, l, limit) wait_in_vain()
-#define LW_RW_NOW() 0
 #define LW_RW_FENCE() fence()
 #define LW_RW_SWAP(p, old, new) swap((p), (old), (new))
 #define LW_RW_TAKE(p) take(p)
@@ -212,9 +211,8 @@ static void *writer(void *number)
 #endif
     int none = 0;
     __VERIFIER_assume(atomic_compare_exchange_strong_explicit(&plain, &none, 1, memory_order_acquire, memory_order_relaxed));
-    uint64_t ended;
     struct limit limit = {0};
-    if (!atomic_load_explicit(&lock.biased, memory_order_relaxed) || !revoke_bias(&lock, &limit, LW__RW_BIASED, &ended)) {
+    if (!atomic_load_explicit(&lock.biased, memory_order_relaxed) || !revoke_bias(&lock, &limit, LW__RW_BIASED)) {
         data[0]++;
         data[1]++;
         atomic_store_explicit(&lock.biased, LW__RW_BIASED, memory_order_release); /* by a reader that held the plain lock */

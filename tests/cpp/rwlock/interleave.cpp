@@ -118,7 +118,6 @@ lw__rw_thread *next_thread(lw__rw_thread *t) {
 #define LW_RW_NEXT_THREAD(t) next_thread(t)
 // A writer that would sleep ends there: what it would see later, it sees in another interleaving.
 #define LW_RW_WAIT(t, l, limit) ((void)(t), (void)(l), (void)(limit), false)
-#define LW_RW_NOW() 0
 #define LW_RW_FENCE() ((void)operation(Kind::fence, 0))
 #define LW_RW_SWAP(p, old, new) swap((p), (old), (new))
 #define LW_RW_TAKE(p) (exchange((p), 1) == 0)
@@ -130,7 +129,7 @@ struct Text {
     bool (*unmark)(lw__rw_thread *, lw_rwlock *);
     void (*keep_marks_out)(lw_rwlock *);
     void (*give_bias)(lw_rwlock *);
-    int (*revoke_bias)(lw_rwlock *, const limit *, uint32_t, uint64_t *);
+    int (*revoke_bias)(lw_rwlock *, const limit *, uint32_t);
     bool (*take_slot)(lw__rw_thread *);
     void (*give_slot_back)(lw__rw_thread *);
 };
@@ -197,11 +196,9 @@ void successor_reads() {
 }
 void writer() {
     limit none;
-    uint64_t ended;
     if (exchange(&arena.plain, 1))
         return; // another writer is inside: it would wait
-    if (load(&arena.lock.biased) &&
-        text->revoke_bias(&arena.lock, &none, readers_first ? LW__RW_ENDING : LW__RW_BIASED, &ended)) {
+    if (load(&arena.lock.biased) && text->revoke_bias(&arena.lock, &none, readers_first ? LW__RW_ENDING : LW__RW_BIASED)) {
         store(&arena.plain, 0,
               RELEASE); // membarrier is refused, or the limit is reached: it would sleep, or try again later
         return;

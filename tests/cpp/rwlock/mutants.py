@@ -24,7 +24,6 @@ HEAVY = "    int error = LW_RW_HEAVY_BARRIER(); /* F; pairs with M and R */\n"
 REVOKED = """    int error = end_bias(l);
     if (error)
         return error;
-    *ended = LW_RW_NOW(); /* waiting is no part of the price */
     if (wait_for_marks(l, limit))
         return 0;
 """
@@ -44,7 +43,6 @@ MUTANTS = {
     int error = end_bias(l);
     if (error)
         return error;
-    *ended = LW_RW_NOW();
     if (none)
         return 0;
 """,

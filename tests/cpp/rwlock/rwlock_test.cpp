@@ -21,13 +21,23 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr int plain_reads = 64; // a thread looks after so many whether a lock may turn biased
+
 bool marked(const lw_rwlock &l) { return lw__rw_self && lw__rw_self->mark[lw__rw_position(&l)] == &l; }
 
-// Reads until readers mark; false where membarrier is missing.
-bool make_biased(lw_rwlock &l) {
-    for (int i = 0; i < 1'000'000 && !l.biased; i++)
+// Reads so often, or until readers mark.
+bool read_often(lw_rwlock &l, int times) {
+    for (int i = 0; i < times && !l.biased; i++)
         if (lw_rwlock_read_lock(&l) || lw_rwlock_read_unlock(&l))
             return false;
+    return l.biased;
+}
+
+// Reads until readers mark, which may be put off by what ended other biases; false where membarrier is missing.
+bool make_biased(lw_rwlock &l) {
+    const auto end = std::chrono::steady_clock::now() + 2min;
+    while (!read_often(l, plain_reads) && std::chrono::steady_clock::now() < end)
+        ;
     return l.biased;
 }
 
@@ -245,6 +255,9 @@ int deny_membarrier() {
 
 TEST_P(Rwlock, WithoutMembarrierLocksStayPlainAndNoWriterEntersABiasedOne) {
     const bool biased = l.biased;
+    lw_rwlock other = LW_RWLOCK_INIT;
+    BIASED(other); // from here on nothing but a missing membarrier keeps a lock plain
+    EXPECT_EQ(exit_code_of_child([&] { return !read_often(l, plain_reads); }), 0);
     EXPECT_EQ(exit_code_of_child([&] {
                   if (deny_membarrier())
                       return 77;
@@ -253,11 +266,28 @@ TEST_P(Rwlock, WithoutMembarrierLocksStayPlainAndNoWriterEntersABiasedOne) {
                                      lw_rwlock_read_unlock(&l)
                                  ? 1
                                  : 0;
-                  return make_biased(l) || lw_rwlock_write_lock(&l) || lw_rwlock_write_unlock(&l) ? 1 : 0;
+                  return read_often(l, 10 * plain_reads) || lw_rwlock_write_lock(&l) || lw_rwlock_write_unlock(&l) ? 1 : 0;
               }),
               0);
 }
 #endif
+
+// What ending the biases of other locks cost puts off every lock's, by many times that cost, and not for ever.
+TEST(RwlockBound, ALockStaysPlainAfterOtherLocksBiasesEndedAndTurnsBiasedLater) {
+    lw_rwlock l = LW_RWLOCK_INIT;
+    int stayed = 0;
+    for (int i = 0; i < 20; i++) { // a thread that is stopped in between may find the time over
+        std::vector<lw_rwlock> others(100, lw_rwlock LW_RWLOCK_INIT);
+        for (lw_rwlock &other : others)
+            BIASED(other);
+        for (lw_rwlock &other : others)
+            ASSERT_FALSE(lw_rwlock_write_lock(&other) || lw_rwlock_write_unlock(&other));
+        l = LW_RWLOCK_INIT;
+        stayed += !read_often(l, plain_reads);
+    }
+    EXPECT_GE(stayed, 10);
+    EXPECT_TRUE(make_biased(l)) << "put off for ever";
+}
 
 // Two words that writers keep equal, and a count of writes: wrong as soon as any two meet.
 TEST(RwlockStress, ReadersNeverSeeHalfAWrite) {

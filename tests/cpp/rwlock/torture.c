@@ -1,7 +1,7 @@
 /* Readers-writer locks under readers, writers, signals, forks, cancelled and short-lived threads, all at once. Three words behind each lock
  * are changed together by writers; a reader, or the next writer, that finds them unequal is an error.
  *
- *   rwlock_torture [--seconds N] [--sections N] [--fork no]      ends after N seconds, or after N critical sections
+ *   rwlock_torture [--seconds N] [--sections N] [--fork no]      ends after N seconds, N critical sections or an error
  *
  * Built with lw_rwlock, or with PTHREAD_LOCKS for pthread_rwlock_t, which a preloaded library may stand in for; then without what POSIX leaves
  * open (locks in signal handlers, read locks released by another thread). Exit code: 0, 1 errors found, 2 wrong request. */
@@ -69,6 +69,7 @@ static void add(long *counter, long n) { __atomic_fetch_add(counter, n, __ATOMIC
 static void error_found(const char *what) {
     if (__atomic_fetch_add(&errors, 1, __ATOMIC_RELAXED) < 5)
         fprintf(stderr, "rwlock_torture: %s\n", what);
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 }
 
 static void needs(int error, const char *what) {
