@@ -11,6 +11,10 @@ from linewright.analysis.matrix import MatrixColumn, Row
 from linewright.analysis.price_list import Price
 from linewright.analysis.setting_choice import Choice
 from linewright.say.sentence import Sentence
+from linewright.schema import Cell
+
+DrawnCell = tuple[Cell, dict[str, Any]]
+"""A cell, and what charts draw of it by name: words, figures and marks (`cell_figures`)."""
 
 
 class TextTable(Struct, frozen=True, kw_only=True):
@@ -98,6 +102,8 @@ class Document(Struct, frozen=True, kw_only=True):
     prices: list[Price] = []
     missing: list[Sentence] = []
     """Parts of the matrix or price list that no record holds, each with the plan that gives it."""
+    cells: list[DrawnCell] = []
+    """Every cell with figures, where charts of them were asked for."""
     tables: list[TextTable] = []
     """Other figures than those of operations and prices, as text."""
     decision: Decision | None = None

@@ -4,14 +4,16 @@ logarithmic scale."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.text import Text
 
 from linewright import numbers
-from linewright.analysis.summary import Summary
-from linewright.say.cost_words import doubt_mark
+from linewright.analysis.summary import grouped
+from linewright.say.document import Document
+from linewright.schema import Cell
 from linewright.show.console import encodes
 
 SHADES = " ░▒▓█"
@@ -22,76 +24,63 @@ _COLOURS = ("#00224e", "#35456c", "#666970", "#948e77", "#c8b866", "#fee838")
 _COLUMN = 8
 
 
-def print_heat_map(operation: str, summaries: Sequence[Summary], console: Console) -> None:
-    """Print the map of cells of one operation on one machine: a block for each form, a line for
-    each contention."""
-    cells = [
-        s
-        for s in summaries
-        if s.cell.operation == operation and s.has_figures and s.issue.median_ns > 0
-    ]
-    values = [math.log(s.issue.median_ns) for s in cells]
-    low, high = min(values), max(values)
-    works = sorted({s.cell.work_iters for s in cells})
-    console.print(
-        Text(
-            f"{operation}: ns per operation with its work, by contention and units of work",
-            style="bold",
-        )
-    )
-    lines = list(
-        dict.fromkeys(
-            s.cell.situation.sharers for s in sorted(cells, key=lambda s: s.cell.situation.rank)
-        )
-    )
+def print_heat_map(operation: str, document: Document, console: Console) -> None:
+    """Print the map of a machine's cells of one operation: a block for each form, a line for each
+    contention."""
+    cells = [(cell, row) for cell, row in document.cells if cell.operation == operation]
+    cells = [(cell, row) for cell, row in cells if (row["ns"] or 0) > 0]
+    logs = [math.log(row["ns"]) for _, row in cells]
+    scale = _Scale(min(logs), max(logs), encodes(SHADES, console.encoding))
+    works = sorted({cell.work_iters for cell, _ in cells})
+    ordered = sorted(cells, key=lambda c: c[0].situation.rank)
+    lines = list(dict.fromkeys(row["contention"] for _, row in ordered))
+    title = f"{operation}: ns per operation with its work, by contention and units of work"
     space = max(*map(len, lines), len("units of work")) + 2
-    console.print(
-        Text("units of work".ljust(space) + "".join(f"{work:>{_COLUMN}}" for work in works))
-    )
-    signs = SHADES if encodes(SHADES, console.encoding) else ASCII_SHADES
-    for key in dict.fromkeys((s.cell.form, s.cell.width_bits, _extra(s)) for s in cells):
-        form, width, extra = key
-        console.print(
-            Text(form + ("" if width in (32, 64) else f" u{width}") + extra, style="bold")
-        )
-        own = {
-            (s.cell.situation.sharers, s.cell.work_iters): s
-            for s in cells
-            if (s.cell.form, s.cell.width_bits, _extra(s)) == key
-        }
+    console.print(Text(title, style="bold"))
+    heading = "".join(f"{work:>{_COLUMN}}" for work in works)
+    console.print(Text("units of work".ljust(space) + heading))
+    for name, own in grouped(cells, lambda c: _name(c[0])).items():
+        console.print(Text(name, style="bold"))
+        at = {(row["contention"], cell.work_iters): row for cell, row in own}
         for line in lines:
-            if any((line, work) in own for work in works):
-                found = [own.get((line, work)) for work in works]
-                console.print(
-                    Text.assemble(line.ljust(space), *(_tile(s, low, high, signs) for s in found))
-                )
-    console.print(Text(_legend(low, high, signs, cells)))
+            found = [at.get((line, work)) for work in works]
+            if any(found):
+                console.print(Text.assemble(line.ljust(space), *map(scale.tile, found)))
+    marks = {row["mark"] for _, row in cells}
+    signs = " ~ metastable." * ("~" in marks) + " ? unreliable." * ("?" in marks)
+    console.print(Text(scale.legend + signs))
 
 
-def _extra(s: Summary) -> str:
-    cell = s.cell
-    return cell.situation.where + "".join(
-        f" {key}={cell.params[key]}" for key in sorted(cell.params)
-    )
+def _name(cell: Cell) -> str:
+    """What tells a block's cells from those of other blocks."""
+    width = "" if cell.width_bits in (32, 64) else f" u{cell.width_bits}"
+    params = "".join(f" {key}={cell.params[key]}" for key in sorted(cell.params))
+    return cell.form + width + cell.situation.where + params
 
 
-def _tile(s: Summary | None, low: float, high: float, signs: str) -> Text:
-    if s is None:
-        return Text(" " * _COLUMN)
-    share = (math.log(s.issue.median_ns) - low) / (high - low) if high > low else 0.0
-    sign = signs[min(len(signs) - 1, int(share * len(signs)))]
-    colour = _COLOURS[min(len(_COLOURS) - 1, int(share * len(_COLOURS)))]
-    ink = "black" if share > 0.55 else "white"
-    return Text(
-        f"{sign}{numbers.cost(s.issue.median_ns) + doubt_mark(s):>{_COLUMN - 2}} ",
-        style=f"{ink} on {colour}",
-    )
+class _Scale(NamedTuple):
+    """Logarithms of the least and the greatest cost, and whether block elements can be printed."""
 
+    low: float
+    high: float
+    blocks: bool
 
-def _legend(low: float, high: float, signs: str, cells: Sequence[Summary]) -> str:
-    text = (
-        f"From {numbers.cost(math.exp(low))} ns ({signs[1]}: more) to "
-        f"{numbers.cost(math.exp(high))} ns ({signs[-1]}), logarithmic."
-    )
-    text += " ~ metastable." if any(s.metastable for s in cells) else ""
-    return text + (" ? unreliable." if any(s.status != "ok" for s in cells) else "")
+    @property
+    def signs(self) -> str:
+        return SHADES if self.blocks else ASCII_SHADES
+
+    @property
+    def legend(self) -> str:
+        low, high = (numbers.cost(math.exp(end)) for end in (self.low, self.high))
+        ends = f"From {low} ns ({self.signs[1]}: more) to {high} ns ({self.signs[-1]})"
+        return f"{ends}, logarithmic."
+
+    def tile(self, row: Mapping[str, Any] | None) -> Text:
+        """A cost beside its shade."""
+        if row is None:
+            return Text(" " * _COLUMN)
+        span = self.high - self.low
+        share = (math.log(row["ns"]) - self.low) / span if span > 0 else 0.0
+        sign, colour = (of[min(len(of) - 1, int(share * len(of)))] for of in (self.signs, _COLOURS))
+        text = f"{sign}{numbers.cost(row['ns']) + row['mark']:>{_COLUMN - 2}} "
+        return Text(text, style=f"{'black' if share > 0.55 else 'white'} on {colour}")

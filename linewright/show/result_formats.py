@@ -11,6 +11,8 @@ from linewright.errors import UserError
 from linewright.records.select import matches
 from linewright.records.store import Store
 from linewright.say import cell_document, cell_tables
+from linewright.say.cell_figures import cell_figures
+from linewright.say.document import Document
 from linewright.say.machine_document import documents
 from linewright.say.machine_lines import describe
 from linewright.say.sentence import render
@@ -109,7 +111,8 @@ def show_matrix(operation: str, summaries: Sequence[Summary], contexts: Sequence
         known = ", ".join(dict.fromkeys(s.cell.operation for s in usable)) or "none"
         raise UserError(f"no figure of operation {operation!r}", "--matrix", f"measured: {known}")
     console = console_for(sys.stdout)
-    for machine in dict.fromkeys(s.machine_id for s in usable if s.cell.operation == operation):
-        console.print(render(describe([c for c in contexts if c.machine_id == machine])[0]))
-        print_heat_map(operation, [s for s in usable if s.machine_id == machine], console)
+    for m in machines_with_answers(usable, contexts):
+        if any(s.cell.operation == operation for s in m.summaries):
+            console.print(render(describe(m.contexts)[0]))
+            print_heat_map(operation, Document(cells=cell_figures(m.summaries)), console)
     sys.stdout.flush()

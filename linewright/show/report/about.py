@@ -46,7 +46,7 @@ def pieces(text: str, names: frozenset[str]) -> list[tuple[str, bool]]:
 def names_of(material: Material) -> frozenset[str]:
     """Forms of the report that are no words of a sentence, as `mutex` is: those of instructions,
     and those with a joint or a digit."""
-    cells = [s.cell for series in material.series for s in series.summaries]
+    cells = [record.cell for series in material.series for record in series.records]
     return frozenset(
         cell.form
         for cell in cells

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -126,12 +127,24 @@ def finish(
         chart = chart.properties(height=height)
     spec = chart.to_dict()
     spec.pop("config", None)  # the theme's business
+    chosen = [value for control in controls for value, _ in control.options]
+    spec["datasets"] = _named_alone(spec, chosen)
     spec["usermeta"] = {
         "legend": max((len(name) for name in _legend_names(spec)), default=0),
         "left": left,
         "abreast": abreast,
     }
     return spec
+
+
+def _named_alone(spec: dict[str, Any], chosen: Sequence[str]) -> dict[str, list]:
+    """The rows of a chart, with what it or a choice above it names of each."""
+    rows = spec.pop("datasets")
+    named = {*chosen, *re.findall(r"\w+", json.dumps(spec))}
+    return {
+        name: [{key: row[key] for key in row if key in named} for row in own]
+        for name, own in rows.items()
+    }
 
 
 def _legend_names(part: Any) -> Iterable[str]:

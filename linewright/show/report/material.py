@@ -6,20 +6,21 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from linewright import wings
 from linewright.analysis import summarise
 from linewright.analysis.machine_answers import MachineAnswers
-from linewright.analysis.summary import Summary
 from linewright.errors import UserError, nothing_finished, one_line
 from linewright.records import files as record_files
+from linewright.say.cell_figures import cell_figures
 from linewright.say.columns import Column
-from linewright.say.document import Document
+from linewright.say.document import Document, DrawnCell
 from linewright.say.machine_document import document
 from linewright.schema import Context, Record
 from linewright.show.report.parts import Section
@@ -43,15 +44,11 @@ class Series(Struct, frozen=True, kw_only=True):
     records: list[Record]
     answers: MachineAnswers
     document: Document
-    """What `linewright show` says of it."""
+    """What `linewright show` says of it, with its cells."""
 
     @property
     def contexts(self) -> Sequence[Context]:
         return self.answers.contexts
-
-    @property
-    def summaries(self) -> Sequence[Summary]:
-        return self.answers.summaries
 
 
 class Material(Struct, frozen=True, kw_only=True):
@@ -68,6 +65,22 @@ class Material(Struct, frozen=True, kw_only=True):
     @property
     def several(self) -> bool:
         return len(self.series) > 1
+
+    def cells(self, operations: Collection[str]) -> list[DrawnCell]:
+        """What is drawn of every cell of these operations, each with its series' label."""
+        every = (found for series in self.series for found in self.cells_of(series.label))
+        return [(cell, row) for cell, row in every if cell.operation in operations]
+
+    def cells_of(self, label: str) -> list[DrawnCell]:
+        """The same of every cell of one series."""
+        series = self.series[self.labels.index(label)]
+        return [(cell, row | {"series": label}) for cell, row in series.document.cells]
+
+    def of_series(self, name: str, label: str, title: str, before: str = "") -> dict[str, str]:
+        """Id and title of the chart of one series; of the only one `title`."""
+        if not self.several:
+            return {"id": name, "title": title}
+        return {"id": f"{name}-{self.labels.index(label)}", "title": before + label}
 
     def with_machine(self, columns: Sequence[Column]) -> list[Column]:
         """Columns of rows that stand beside their series: with several, the machine's name stands
@@ -129,7 +142,7 @@ def gather(paths: Sequence[str], warn: Callable[[str], None]) -> Material:
             _place(runs.setdefault(part.contexts[0].machine_id, []), part)
     archive_bytes = archive.close()
     series = _series(runs)
-    if not any(s.summaries for s in series):
+    if not any(s.answers.summaries for s in series):
         raise nothing_finished(paths[0], "report")
     return Material(series=series, archive=archive_bytes, warnings=warnings, of_wings=of_wings)
 
@@ -229,7 +242,9 @@ def _series(runs: dict[str, list[list[_Part]]]) -> list[Series]:
             files=[one_line(part.file) for part in run],
             records=[r for part in run for r in part.records],
             answers=answers,
-            document=document(answers) if summaries else Document(),
+            document=replace(document(answers), cells=cell_figures(summaries))
+            if summaries
+            else Document(),
         )
         for label, (machine, run, _, summaries) in zip(labels, plain, strict=True)
         for answers in [MachineAnswers(_contexts(run), summaries)]

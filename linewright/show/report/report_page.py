@@ -17,13 +17,13 @@ from msgspec.structs import replace
 
 from linewright import __version__
 from linewright.errors import one_line
+from linewright.say.cell_figures import rounded
 from linewright.say.machine_lines import doubts, facts
 from linewright.say.name_words import in_english
 from linewright.say.sentence import render as render_sentence
 from linewright.say.sentence import render_all
 from linewright.show.export import rows
 from linewright.show.report import about, theme
-from linewright.show.report.facts import rounded
 from linewright.show.report.material import Material, Series
 from linewright.show.report.parts import Section
 from linewright.show.screen_matrix import matrix
@@ -77,7 +77,7 @@ def render(material: Material, sections: list[Section]) -> str:
         machines=[_machine(series) for series in material.series],
         sections=sections,
         pieces=lambda text: about.pieces(text, names),
-        cells=sum(len(series.summaries) for series in material.series),
+        cells=sum(len(series.answers.summaries) for series in material.series),
         version=__version__,
     )
 
@@ -181,7 +181,8 @@ def _cells(material: Material) -> tuple[list[dict[str, Any]], list[list[Any]]]:
     """The table of every cell: its columns, and a row of values for each cell."""
     found: list[dict[str, Any]] = []
     for series in material.series:
-        for s, row in zip(series.summaries, rows.of_cells(series.summaries), strict=True):
+        own = series.answers.summaries
+        for s, row in zip(own, rows.of_cells(own), strict=True):
             found.append({"machine": series.label} | row | _more(s))
     names = list(dict.fromkeys(name for row in found for name in row))
     hidden = set() if material.several else {"machine"}

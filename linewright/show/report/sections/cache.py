@@ -3,17 +3,16 @@ wait saves."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 
 from linewright.analysis import cache_fit
-from linewright.analysis.cache_fit import Fit, Saving
-from linewright.analysis.summary import Summary
+from linewright.analysis.cache_fit import Saving
 from linewright.say import report_words as say
 from linewright.say.cell_tables import STATES, TERMS
 from linewright.say.columns import table_of
+from linewright.schema import Cell
 from linewright.show.report import charts, facts
+from linewright.show.report.facts import Row
 from linewright.show.report.material import Material, Series
 from linewright.show.report.parts import Chart, Control, Section
 
@@ -22,66 +21,52 @@ WAITS = {"each": "a wait behind each entry", "once": "one wait for the list"}
 
 
 def section(material: Material) -> Section | None:
-    usable = [(s, of) for of in material.series for s in cache_fit.usable(of.summaries)]
-    if not usable:
-        return None
-    found = facts.once(cache_fit.group_of(s.cell).state for s, _ in usable)
-    states = [state for state in STATES if state in found] + [
-        state for state in found if state not in STATES
-    ]
-    control = Control(
-        signal="state", label="Lines are", options=[(s, STATES.get(s, s)) for s in states]
-    )
     fits = [(fit, of) for of in material.series for fit in of.answers.cache_fits]
     savings = [(saving, of) for of in material.series for saving in of.answers.cache_savings]
-    forms = facts.once(s.cell.form for s, _ in usable)
-    rows = [_row(s, series, fits) for s, series in usable]
+    rows = [
+        _row(cell, row, series)
+        for series in material.series
+        for cell, row in material.cells_of(series.label)
+        if cache_fit.concerns(cell) and row["status"] == "ok" and (row["ns"] or 0) > 0
+    ]
+    if not rows:
+        return None
+    found = facts.once(row["state"] for row in rows)
+    states = [state for state in (*STATES, *found) if state in found]
+    control = Control(
+        signal="state",
+        label="Lines are",
+        options=[(s, STATES.get(s, s)) for s in dict.fromkeys(states)],
+    )
+    forms = facts.once(row["form"] for row in rows)
     figures = [_per_line(rows, forms, material, control)]
     if any(saving.percent for saving, _ in savings):
         figures.append(_saved(savings, forms, material, control))
-    return Section.of(
-        "cache",
-        figures=figures,
-        controls=[control],
-        grids=[
-            table_of(
-                "The fit: what a line, an entry and a wait cost",
-                material.with_machine(TERMS),
-                fits,
-            )
-        ]
-        if fits
-        else [],
-    )
+    title, columns = "The fit: what a line, an entry and a wait cost", material.with_machine(TERMS)
+    grids = [table_of(title, columns, fits)] if fits else []
+    return Section.of("cache", figures=figures, controls=[control], grids=grids)
 
 
-def _row(s: Summary, series: Series, fits: list[tuple[Fit, Series]]) -> dict[str, Any]:
-    lines, entries, waits = cache_fit.terms_of(s.cell, series.answers.line_bytes)
-    group = cache_fit.group_of(s.cell)
-    fit = next((fit for fit, of in fits if of is series and fit.group == group), None)
-    per_line = {
-        key: None if v is None else facts.rounded(v / lines)
-        for key, v in facts.interval("ns", s.issue).items()
-    }
-    return {
-        "series": series.label,
-        "form": group.form,
+def _row(cell: Cell, row: Row, series: Series) -> Row:
+    lines, entries, waits = cache_fit.terms_of(cell, series.answers.line_bytes)
+    group = cache_fit.group_of(cell)
+    fit = next((fit for fit in series.answers.cache_fits if fit.group == group), None)
+    return row | {
         "state": group.state,
         "align": group.align_bytes,
-        "bytes": int(s.cell.params["entry_bytes"]),
+        "bytes": int(cell.params["entry_bytes"]),
         "entries": entries,
         "lines": lines,
-        "wait": WAITS[str(s.cell.params["wait"])],
-        "contention": s.cell.situation.sharers,
-        **per_line,
+        "wait": WAITS[str(cell.params["wait"])],
+        **facts.over(row, lines),
         "fitted": facts.rounded(fit.pass_ns(lines, entries, waits) / lines) if fit else None,
     }
 
 
-def _longest(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _longest(rows: list[Row]) -> list[Row]:
     """Aligned lists; of those that differ in their number of entries alone, the longest."""
 
-    def kind(row: dict[str, Any]) -> tuple:
+    def kind(row: Row) -> tuple:
         return (row["series"], row["form"], row["state"], row["bytes"], row["wait"])
 
     most: dict[tuple, int] = {}
@@ -90,9 +75,7 @@ def _longest(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row for row in rows if row["align"] == 0 and row["entries"] == most[kind(row)]]
 
 
-def _per_line(
-    rows: list[dict[str, Any]], forms: list[str], material: Material, control: Control
-) -> Chart:
+def _per_line(rows: list[Row], forms: list[str], material: Material, control: Control) -> Chart:
     rows = _longest(rows)
     base = (
         charts.base(rows)
@@ -139,7 +122,7 @@ def _per_line(
     )
 
 
-def _entry_bytes(rows: list[dict[str, Any]]) -> alt.X:
+def _entry_bytes(rows: list[Row]) -> alt.X:
     label = (
         "datum.value >= 1048576 ? datum.value / 1048576 + ' MiB' :"
         " datum.value >= 1024 ? datum.value / 1024 + ' KiB' : datum.value + ' B'"

@@ -2,57 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 
-from linewright.analysis.summary import Summary
 from linewright.plans.grid import OPERATIONS
 from linewright.say import report_words as say
 from linewright.show.report import charts, facts
-from linewright.show.report.material import Material, Series
+from linewright.show.report.facts import Row
+from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
-from linewright.show.report.sections.matrix import by_operation
+
+TIP = (
+    ("label", "form"),
+    ("situation", "point"),
+    ("thread", "thread"),
+    ("cpu", "CPU"),
+    ("share:q", "share"),
+    ("jain:q", "Jain's index"),
+)
 
 
 def section(material: Material) -> Section | None:
     cells = [
-        (s, series)
-        for s, series in facts.cells(material, set(OPERATIONS) - {"read"})
-        if s.cell.contender == "same_line" and len(s.thread_ops) > 1 and sum(s.thread_ops) > 0
+        (cell, row)
+        for cell, row in material.cells(set(OPERATIONS) - {"read"})
+        if cell.situation.contended and len(row["thread_ops"]) > 1 and sum(row["thread_ops"]) > 0
     ]
     if not cells:
         return None
-    ordered = sorted(cells, key=lambda c: (c[0].cell.situation.rank, c[0].cell.work_iters))
-    control = Control.of("point", "Point", (s.cell.situation.words() for s, _ in ordered))
+    ordered = sorted(cells, key=lambda c: (c[0].situation.rank, c[0].work_iters))
+    control = Control.of("situation", "Point", (row["situation"] for _, row in ordered))
+    cells.sort(key=lambda c: OPERATIONS.index(c[0].operation))
+    own = {label: [r for _, r in cells if r["series"] == label] for label in material.labels}
     return Section.of(
         "fairness",
-        figures=[
-            _figure(series, [s for s, of in cells if of is series], material, control)
-            for series in material.series
-            if any(of is series for _, of in cells)
-        ],
+        figures=[_figure(label, rows, material, control) for label, rows in own.items() if rows],
         controls=[control],
     )
 
 
-def _figure(series: Series, cells: list[Summary], material: Material, control: Control) -> Chart:
-    rows: list[dict[str, Any]] = [
-        {
-            "label": f"{s.cell.operation} · {s.cell.form}",
-            "point": s.cell.situation.words(),
+def _figure(series: str, cells: list[Row], material: Material, control: Control) -> Chart:
+    rows: list[Row] = [
+        row
+        | {
+            "label": f"{row['operation']} · {row['form']}",
             "thread": f"thread {thread}",
             "place": thread,
-            "share": facts.rounded(ops / sum(s.thread_ops)),
-            "jain": facts.rounded(s.fairness) if s.equal_loops else None,
-            "cpu": s.cpus[thread] if thread < len(s.cpus) else None,
+            "share": facts.rounded(ops / sum(row["thread_ops"])),
+            "cpu": row["cpus"][thread] if thread < len(row["cpus"]) else None,
         }
-        for s in by_operation(cells)
-        for thread, ops in enumerate(s.thread_ops)
+        for row in cells
+        for thread, ops in enumerate(row["thread_ops"])
     ]
-    labels = facts.once(row["label"] for row in rows)
-    threads = facts.once(row["thread"] for row in rows)
-    base = charts.base(rows, "datum.point == point")
+    labels, threads = (facts.once(row[name] for row in rows) for name in ("label", "thread"))
+    base = charts.base(rows, "datum.situation == situation")
     y = alt.Y("label:N", title=None, sort=labels, axis=alt.Axis(labelLimit=360))
     legend = alt.Legend(title=None) if len(threads) <= 12 else None
     bars = base.mark_bar(height={"band": 0.62}).encode(
@@ -66,26 +68,16 @@ def _figure(series: Series, cells: list[Summary], material: Material, control: C
         ),
         color=alt.Color("thread:N", scale=alt.Scale(domain=threads), legend=legend),
         order="place:Q",
-        tooltip=charts.tip(
-            ("label", "form"),
-            ("point", "point"),
-            ("thread", "thread"),
-            ("cpu", "CPU"),
-            ("share:q", "share"),
-            ("jain:q", "Jain's index"),
-        ),
+        tooltip=charts.tip(*TIP),
     )
     jain = (
         base.transform_filter("datum.place == 0")
         .mark_text(align="left", dx=8)
         .encode(y=y, x=alt.value(alt.ExprRef("width")), text=alt.Text("jain:Q", format=".2f"))
     )
-    name = f"fairness-{material.series.index(series)}" if material.several else "fairness"
+    title = "Shares of the threads; Jain's index on the right"
     return Chart(
-        id=name,
-        title=series.label
-        if material.several
-        else "Shares of the threads; Jain's index on the right",
+        **material.of_series("fairness", series, title),
         broad=not material.several,
         least=180 + charts.beside(labels),
         text=say.chart_text("fairness", count=len(labels)),

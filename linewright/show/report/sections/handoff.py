@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 
-from linewright.analysis.summary import Summary
 from linewright.say import report_words as say
-from linewright.say.cost_words import doubt_mark
 from linewright.say.phrases import DISTANCES
 from linewright.show.report import charts, facts
-from linewright.show.report.material import Material, Series
+from linewright.show.report.facts import Row
+from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
 
 MEANING = {
@@ -24,7 +21,7 @@ FEWEST_FOR_MAP = 3
 
 
 def section(material: Material) -> Section | None:
-    rows = [_row(s, series) for s, series in facts.cells(material, ["handoff"]) if len(s.cpus) == 2]
+    rows = [_row(row) for _, row in material.cells(["handoff"]) if len(row["cpus"]) == 2]
     if not rows:
         return None
     definitions = Control(
@@ -32,37 +29,26 @@ def section(material: Material) -> Section | None:
         label="A handoff is",
         options=[(f, MEANING.get(f, f)) for f in facts.once(r["form"] for r in rows)],
     )
-    maps = [
-        series
-        for series in material.series
-        if len({c for r in rows if r["series"] == series.label for c in r["cpus"]})
-        >= FEWEST_FOR_MAP
-    ]
+    own = {label: [r for r in rows if r["series"] == label] for label in material.labels}
+    many = {
+        label: mine
+        for label, mine in own.items()
+        if len({c for r in mine for c in r["cpus"]}) >= FEWEST_FOR_MAP
+    }
+    shown = [r for r in rows if r["ns"] is not None and not r["work"]]
     return Section.of(
         "handoff",
-        figures=[_map(series, rows, material, definitions) for series in maps]
-        + [_classes(rows, material)],
-        controls=[definitions] if maps else [],
+        figures=[_map(label, mine, material, definitions) for label, mine in many.items()]
+        + [_classes(shown, material)],
+        controls=[definitions] if many else [],
     )
 
 
-def _row(s: Summary, series: Series) -> dict[str, Any]:
-    half = {
-        key: None if value is None else facts.rounded(value / 2)
-        for key, value in facts.interval("ns", s.issue).items()
-    }
-    return {
-        "series": series.label,
-        "form": s.cell.form,
-        "cpus": s.cpus,
-        "pair": f"CPU {s.cpus[0]} ↔ {s.cpus[1]}",
-        "place": DISTANCES.get(s.placement_class, s.placement_class or "unknown"),
-        **half,
-        "work": s.cell.work_iters,
-        "mark": doubt_mark(s),
-        "remark": facts.remark(s),
-        "launches": s.launches,
-    }
+def _row(row: Row) -> Row:
+    """With the time of one handoff, of which a round trip has two."""
+    distance = DISTANCES.get(row["apart"], row["apart"] or "unknown")
+    pair = "CPU {} ↔ {}".format(*row["cpus"])
+    return row | facts.over(row, 2) | {"pair": pair, "place": distance}
 
 
 TIP = (
@@ -76,12 +62,8 @@ TIP = (
 )
 
 
-def _map(
-    series: Series, rows: list[dict[str, Any]], material: Material, definitions: Control
-) -> Chart:
-    mine = [
-        r for r in rows if r["series"] == series.label and r["ns"] is not None and not r["work"]
-    ]
+def _map(series: str, rows: list[Row], material: Material, definitions: Control) -> Chart:
+    mine = [r for r in rows if r["ns"] is not None and not r["work"]]
     both = [r | {"from": a, "to": b} for r in mine for a, b in (r["cpus"], r["cpus"][::-1])]
     cpus = sorted({r["from"] for r in both})
     base = charts.base(both, "datum.form == definition")
@@ -100,21 +82,19 @@ def _map(
         named, place, colour, "ns", charts.tip(*TIP), "said" if step == 40 else "", 11
     ).properties(width=alt.Step(step), height=alt.Step(step))
     return Chart(
-        id=f"handoff-map-{material.series.index(series)}" if material.several else "handoff-map",
-        title=f"Map of {series.label}" if material.several else "Every pair of cores",
+        **material.of_series("handoff-map", series, "Every pair of cores", "Map of "),
         broad=len(cpus) > 18,
         text=say.chart_text("handoff-map", count=len(cpus)),
         spec=charts.finish(chart, None, [definitions], fills=False),
     )
 
 
-def _classes(rows: list[dict[str, Any]], material: Material) -> Chart:
+def _classes(rows: list[Row], material: Material) -> Chart:
     """All pairs by how far apart their cores are, one colour for each definition."""
     order = list(DISTANCES.values())
-    near = {place: order.index(place) for place in order}
-    rows = [r for r in rows if r["ns"] is not None and not r["work"]]
+    far = lambda r: order.index(r["place"]) if r["place"] in order else len(order)
     return charts.by_name(
-        sorted(rows, key=lambda r: near.get(r["place"], len(order))),
+        sorted(rows, key=far),
         material,
         "form",
         ("form", "series"),

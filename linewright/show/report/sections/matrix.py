@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import altair as alt
 
-from linewright.analysis.summary import Summary
 from linewright.plans.grid import OPERATIONS
 from linewright.say import report_words as say
-from linewright.say.cost_words import doubt_mark
+from linewright.schema import Cell
 from linewright.show.report import charts, facts
-from linewright.show.report.material import Material, Series
+from linewright.show.report.facts import Row
+from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
 
 METRICS = {
-    "p50": "median, ns",
+    "ns": "median, ns",
     "p99": "99th percentile of batch means, ns",
     "exposed": "exposed cost, ns",
     "rate": "all threads together, operations per µs",
@@ -25,21 +24,28 @@ BROAD_STEP, STEP, ROW_STEP, BETWEEN = 46, 40, 23, 14
 ABREAST = 3
 """Contention classes side by side in a picture; the page's script puts as many as there is room
 for."""
+TIP = (
+    *charts.CELL_TIP[:3],
+    ("work", "units of work"),
+    ("ns:q", "median ns"),
+    ("p99:q", "p99 ns"),
+    ("exposed:q", "exposed ns"),
+    ("rate:q", "all threads, per µs"),
+    ("remark", "note"),
+)
 
 
 def section(material: Material) -> Section | None:
-    rows = {
-        series.label: [_row(s, series) for s in by_operation(facts.measured(series, OPERATIONS))]
-        for series in material.series
-    }
-    every = [row for of_series in rows.values() for row in of_series]
+    every = [_row(cell, row) for cell, row in material.cells(OPERATIONS)]
     if not every:
         return None
+    every.sort(key=lambda row: OPERATIONS.index(row["operation"]))
     shown = {
         name: text for name, text in METRICS.items() if any(row[name] is not None for row in every)
     }
     metric = Control(signal="metric", label="Show", options=list(shown.items()))
     domain = _domain({name: [row[name] for row in every] for name in shown})
+    rows = {label: [r for r in every if r["series"] == label] for label in material.labels}
     return Section.of(
         "matrix",
         figures=[
@@ -49,33 +55,37 @@ def section(material: Material) -> Section | None:
     )
 
 
+def _row(cell: Cell, row: Row) -> Row:
+    width = "" if cell.width_bits in (64, 32) else f" u{cell.width_bits}"
+    return row | {
+        "label": f"{cell.operation} · {cell.form}{width}",
+        "class": cell.situation.without("work_iters", "work", "placement").short(),
+        "where": cell.situation.where,
+        "rank": cell.situation.rank,
+    }
+
+
 def _figure(
     label: str,
-    rows: list[dict[str, Any]],
+    rows: list[Row],
     domain: list[alt.ExprRef],
     metric: Control,
     material: Material,
 ) -> Chart:
-    ordered = sorted(rows, key=lambda row: row["rank"])
-    apart = len({row["place"] for row in rows if row["class"] not in ("alone", "placebo")}) > 1
-    for row in rows:
-        row["class"] += row["place"] if apart else ""
-        row.pop("rank")
-    classes = facts.once(row["class"] for row in ordered)
+    apart = len({row["where"] for row in rows if row["class"] not in ("alone", "placebo")}) > 1
+    rows = [row | {"class": row["class"] + row["where"] * apart} for row in rows]
+    classes = facts.once(row["class"] for row in sorted(rows, key=lambda row: row["rank"]))
     names = facts.once(row["label"] for row in rows)
     columns = len({(row["class"], row["work"]) for row in rows})
     step = STEP if columns > 16 else BROAD_STEP
-    chart = _chart(rows, classes, names, domain, step)
-    index = material.labels.index(label)
     return Chart(
-        id=f"matrix-{index}" if material.several else "matrix",
-        title=label if material.several else "Form × contention × work",
+        **material.of_series("matrix", label, "Form × contention × work"),
         broad=True,
         text=say.chart_text(
-            "matrix", count=len(names), metrics=", ".join((text for _, text in metric.options))
+            "matrix", count=len(names), metrics=", ".join(text for _, text in metric.options)
         ),
         spec=charts.finish(
-            chart,
+            _chart(rows, classes, names, domain, step),
             None,
             [metric],
             fills=False,
@@ -97,35 +107,8 @@ def _domain(values: dict[str, list[float | None]]) -> list[alt.ExprRef]:
     return [alt.ExprRef(f"({json.dumps(end)})[metric]") for end in (low, high)]
 
 
-def by_operation(cells: list[Summary]) -> list[Summary]:
-    """Cells in the order of their operations."""
-    return sorted(cells, key=lambda s: OPERATIONS.index(s.cell.operation))
-
-
-def _row(s: Summary, series: Series) -> dict[str, Any]:
-    cell = s.cell
-    exposed = s.exposed.median_ns if s.exposed else None
-    width = "" if cell.width_bits in (64, 32) else f" u{cell.width_bits}"
-    return {
-        "series": series.label,
-        "label": f"{cell.operation} · {cell.form}{width}",
-        "form": cell.form,
-        "contention": cell.situation.sharers,
-        "work": cell.work_iters,
-        "rank": cell.situation.rank,
-        "place": cell.situation.where,
-        "class": cell.situation.without("work_iters", "work", "placement").short(),
-        "p50": facts.rounded(s.issue.median_ns),
-        "p99": facts.rounded(s.batch.p99_ns if s.batch else None),
-        "exposed": facts.rounded(exposed),
-        "rate": facts.rounded(s.total_mops) if s.total_mops > 0 else None,
-        "mark": doubt_mark(s),
-        "remark": facts.remark(s),
-    }
-
-
 def _chart(
-    rows: list[dict[str, Any]],
+    rows: list[Row],
     classes: list[str],
     labels: list[str],
     domain: list[alt.ExprRef],
@@ -155,16 +138,7 @@ def _chart(
             tickCount=4,
         ),
     )
-    fields = (
-        *charts.CELL_TIP[:3],
-        ("work", "units of work"),
-        ("p50:q", "median ns"),
-        ("p99:q", "p99 ns"),
-        ("exposed:q", "exposed ns"),
-        ("rate:q", "all threads, per µs"),
-        ("remark", "note"),
-    )
-    layered = charts.tiles(base, where, colour, "shade", charts.tip(*fields), "said").properties(
+    layered = charts.tiles(base, where, colour, "shade", charts.tip(*TIP), "said").properties(
         width=alt.Step(step), height=alt.Step(ROW_STEP)
     )
     header = alt.Header(

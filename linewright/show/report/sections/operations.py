@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 
 from linewright.analysis.findings import ORDERS
-from linewright.analysis.summary import Summary
 from linewright.families import LIBRARY
 from linewright.say import report_words as say
-from linewright.say.cost_words import doubt_mark
+from linewright.schema import Cell
 from linewright.show.report import charts, facts
-from linewright.show.report.material import Material, Series
+from linewright.show.report.facts import Row
+from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
 
 TIP = (
@@ -20,19 +18,18 @@ TIP = (
     ("form", "form"),
     ("width", "width"),
     ("order", "order"),
-    ("ns:q", "ns"),
-    ("low:q", "from"),
-    ("high:q", "to"),
+    ("shown:q", "ns"),
+    *charts.ends("shown"),
     ("remark", "note"),
 )
 
 
 def section(material: Material) -> Section | None:
-    rows = [_row(s, series) for s, series in facts.cells(material, LIBRARY.operations)]
+    cells = material.cells(LIBRARY.operations)
+    rows = [_row(cell, row) for cell, row in cells if row["shown"] is not None]
     if not rows:
         return None
-    rows = [r for r in rows if r["ns"] is not None]
-    domain = _domain([r["ns"] for r in rows])
+    domain = _domain([r["shown"] for r in rows])
     point = Control.of("point", "Show", (r["point"] for r in rows))
     machine = Control.of("machine", "Machine", material.labels)
     policy = Control(
@@ -40,43 +37,27 @@ def section(material: Material) -> Section | None:
         label="LINEWRIGHT_ATOMICS",
         options=[(p, p.replace("+", ",")) for p in facts.once(r["policy"] for r in rows)],
     )
-    return Section.of(
-        "operations",
-        figures=[
-            Chart(
-                id=f"operations-{operation}",
-                title=operation,
-                text=say.chart_text("operations", operation=operation),
-                spec=charts.finish(
-                    _chart(mine, domain, [o for o in ORDERS if any(r["order"] == o for r in mine)]),
-                    26 * 4,
-                    [point, policy, machine],
-                ),
-            )
-            for operation in facts.once(r["operation"] for r in rows)
-            if (mine := [r for r in rows if r["operation"] == operation])
-        ],
-        controls=(point, policy, machine),
-    )
+    controls = (point, policy, machine)
+
+    def figure(operation: str, own: list[Row]) -> Chart:
+        orders = [o for o in ORDERS if any(r["order"] == o for r in own)]
+        return Chart(
+            id=f"operations-{operation}",
+            title=operation,
+            text=say.chart_text("operations", operation=operation),
+            spec=charts.finish(_chart(own, domain, orders), 26 * 4, controls),
+        )
+
+    figures = facts.by_operation(rows, facts.once(r["operation"] for r in rows), figure)
+    return Section.of("operations", figures=figures, controls=controls)
 
 
-def _row(s: Summary, series: Series) -> dict[str, Any]:
-    cell = s.cell
-    what, value = facts.shown(s)
-    return {
-        "series": series.label,
+def _row(cell: Cell, row: Row) -> Row:
+    return row | {
         "operation": cell.operation.removeprefix("library_"),
         "width": f"{cell.width_bits} bit",
-        "form": cell.form,
-        "order": cell.order,
         "policy": str(cell.params.get("policy", "default")),
-        "point": f"{what}, {cell.situation.sharers}, ns",
-        "ns": facts.rounded(value.median_ns),
-        "low": facts.rounded(value.low_ns),
-        "high": facts.rounded(value.high_ns),
-        "bits": cell.width_bits,
-        "mark": doubt_mark(s),
-        "remark": facts.remark(s),
+        "point": f"{row['cost']}, {row['contention']}, ns",
     }
 
 
@@ -85,13 +66,13 @@ def _domain(values: list[float]) -> list[float]:
     return [min(0.0, *values), max(2 * max(values), 1.0)]
 
 
-def _chart(rows: list[dict[str, Any]], domain: list[float], orders: list[str]) -> alt.LayerChart:
+def _chart(rows: list[Row], domain: list[float], orders: list[str]) -> alt.LayerChart:
     base = (
         charts.base(rows)
         .transform_filter(
             "datum.point == point && datum.policy == policy && datum.series == machine"
         )
-        .transform_calculate(said=f"format(datum.ns, {charts.SAID.format('datum.ns')})")
+        .transform_calculate(said=f"format(datum.shown, {charts.SAID.format('datum.shown')})")
     )
     widths = [f"{bits} bit" for bits in sorted({r["bits"] for r in rows})]
     place = {
@@ -106,6 +87,6 @@ def _chart(rows: list[dict[str, Any]], domain: list[float], orders: list[str]) -
     }
     scale = alt.Scale(domain=domain, range="heatmap", nice=False)
     colour = alt.Color(
-        "ns:Q", scale=scale, legend=alt.Legend(title=None, gradientLength=180, tickCount=4)
+        "shown:Q", scale=scale, legend=alt.Legend(title=None, gradientLength=180, tickCount=4)
     )
-    return charts.tiles(base, place, colour, "ns", charts.tip(*TIP), "said", 11)
+    return charts.tiles(base, place, colour, "shown", charts.tip(*TIP), "said", 11)

@@ -10,10 +10,11 @@ import altair as alt
 from linewright.analysis.matrix import Figure
 from linewright.analysis.price_list import Price
 from linewright.say import report_words as say
+from linewright.say.cell_figures import interval
 from linewright.say.cost_words import SIDES, figure, price_words, ratio_text
 from linewright.say.document import Document
 from linewright.show.price_bars import LONGEST_NS, scale_of
-from linewright.show.report import charts, facts
+from linewright.show.report import charts
 from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Section
 
@@ -94,7 +95,7 @@ def _rows(price: Price) -> list[dict[str, Any]]:
         {
             "name": price.name,
             "side": side,
-            **facts.interval("ns", cost.ns),
+            **interval("ns", cost.ns),
             "shown": min(cost.ns.median_ns, LONGEST_NS),
             "text": _text(cost, price if (side, cost) == found[-1] else None),
         }

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 
 from linewright.analysis.reader_cost import delay_of, readers_of, updater_of
 from linewright.say import report_words as say
+from linewright.say.cell_figures import ENDS
 from linewright.say.name_words import in_english
+from linewright.schema import Cell
 from linewright.show.report import charts, facts
+from linewright.show.report.facts import Row
 from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
 
@@ -24,51 +25,40 @@ GROUPS: dict[str, str] = {
 
 
 def section(material: Material) -> Section | None:
-    rows = [
-        facts.of_cell(s, series)
-        | {
-            "readers": readers_of(s.cell),
-            "updater": updater_of(s.cell),
-            "delay": delay_of(s.cell),
-            "which": facts.params_text(s.cell, ("updater", "read_delay", "instances")),
-        }
-        for s, series in facts.cells(material, GROUPS)
-        if s.issue.median_ns > 0
-    ]
+    rows = [_row(cell, row) for cell, row in material.cells(GROUPS) if (row["ns"] or 0) > 0]
     if not rows:
         return None
-    for row in rows:
-        row["point"] = _point(row)
     shown = [row["point"] for row in rows if row["operation"] != GRACE]
     control = Control.of("point", "Readers", shown or [""])
-    figures = _both(rows, material)
-    figures += [
-        _group(operation, title, mine, material, control)
-        for operation, title in GROUPS.items()
-        if (mine := [row for row in rows if row["operation"] == operation])
-    ]
-    return Section.of("readers", figures=figures, controls=[control])
-
-
-def _point(row: dict[str, Any]) -> str:
-    """Who is there: readers, how long they stay inside, and how an updater waits beside them."""
-    many = (
-        "one reader"
-        if row["readers"] == 1
-        else f"{row['readers']} readers"
-        if row["readers"]
-        else "no reader"
+    groups = facts.by_operation(
+        rows, GROUPS, lambda operation, own: _group(operation, own, material, control)
     )
+    return Section.of("readers", figures=[*_both(rows, material), *groups], controls=[control])
+
+
+def _row(cell: Cell, row: Row) -> Row:
+    row = row | {
+        "readers": readers_of(cell),
+        "updater": updater_of(cell),
+        "delay": delay_of(cell),
+        "which": facts.params_text(cell, ("updater", "read_delay", "instances")),
+    }
+    return row | {"point": _point(row)}
+
+
+def _point(row: Row) -> str:
+    """Who is there: readers, how long they stay inside, and how an updater waits beside them."""
+    many = {0: "no reader", 1: "one reader"}.get(row["readers"], f"{row['readers']} readers")
     inside = f"{row['delay']} units of work inside" if row["delay"] else ""
     updater = f"updater: {row['updater']}" if row["updater"] != "none" else ""
     return ", ".join(x for x in (many, inside, updater, in_english(row["which"])) if x)
 
 
-def _joined(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _joined(rows: list[Row]) -> list[Row]:
     """A row for each form that has both figures: its reader's, and its updater's beside readers
     where there are any."""
-    pairs: dict[tuple[str, str], dict[str, Any]] = {}
-    waits: dict[tuple[str, str, str], dict[str, Any]] = {}
+    pairs: dict[tuple[str, str], Row] = {}
+    waits: dict[tuple[str, str, str], Row] = {}
     for row in rows:
         key = (row["series"], row["form"])
         if (
@@ -87,8 +77,8 @@ def _joined(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "series": label,
             "form": form,
             "name": form + ("" if updater == "synchronize" else f", {updater}"),
-            **{f"pair{end}": pair[f"ns{end}"] for end in ("", "_low", "_high")},
-            **{f"grace{end}": wait[f"ns{end}"] for end in ("", "_low", "_high")},
+            **{f"pair{end}": pair[f"ns{end}"] for end in ENDS},
+            **{f"grace{end}": wait[f"ns{end}"] for end in ENDS},
             "waited": wait["point"],
         }
         for (label, form, updater), wait in waits.items()
@@ -96,7 +86,7 @@ def _joined(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _both(rows: list[dict[str, Any]], material: Material) -> list[Chart]:
+def _both(rows: list[Row], material: Material) -> list[Chart]:
     """Each form as one point: its reader alone on one axis, its grace period on the other; nothing
     where no form has both."""
     joined = _joined(rows)
@@ -151,9 +141,7 @@ def _both(rows: list[dict[str, Any]], material: Material) -> list[Chart]:
     ]
 
 
-def _group(
-    operation: str, title: str, rows: list[dict[str, Any]], material: Material, control: Control
-) -> Chart:
+def _group(operation: str, rows: list[Row], material: Material, control: Control) -> Chart:
     waits = operation == GRACE
     return charts.by_name(
         rows,
@@ -166,6 +154,6 @@ def _group(
         filters=[] if waits else ["datum.point == point"],
         controls=[] if waits else [control],
         id=operation.replace("_", "-"),
-        title=title,
+        title=GROUPS[operation],
         text=say.chart_text("readers", operation=in_english(operation)),
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 
-from linewright.analysis.summary import Summary
 from linewright.say import report_words as say
+from linewright.schema import Cell
 from linewright.show.report import charts, facts
-from linewright.show.report.material import Material, Series
+from linewright.show.report.facts import Row
+from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
 
 OPERATIONS = {"wide_read": "reads", "wide_write": "writes", "wide_add": "adds"}
@@ -18,45 +17,32 @@ HEIGHT = 260
 
 def section(material: Material) -> Section | None:
     cells = [
-        (s, series)
-        for s, series in facts.cells(material, OPERATIONS)
-        if "write_percent" in s.cell.params
-        and s.cell.params.get("rounds") != "counted"
-        and s.issue.median_ns > 0
+        (cell, row | {"writes": int(cell.params["write_percent"]), "who": _class(cell)})
+        for cell, row in material.cells(OPERATIONS)
+        if "write_percent" in cell.params
+        and cell.params.get("rounds") != "counted"
+        and (row["ns"] or 0) > 0
     ]
     if not cells:
         return None
-    ordered = sorted(cells, key=lambda c: c[0].cell.situation.rank)
-    control = Control.of("threads", "Threads", (_class(s) for s, _ in reversed(ordered)))
-    shown = [o for o in OPERATIONS if any(s.cell.operation == o for s, _ in cells)]
-    widths = "/".join(str(w) for w in sorted({s.cell.width_bits for s, _ in cells}))
-    return Section.of(
-        "wide",
-        figures=[
-            _figure(o, [c for c in cells if c[0].cell.operation == o], material, control)
-            for o in shown
-        ],
-        controls=[control],
-        cells=[s.id for s, _ in cells],
-        widths=widths,
+    ordered = sorted(cells, key=lambda c: c[0].situation.rank)
+    control = Control.of("threads", "Threads", (row["who"] for _, row in reversed(ordered)))
+    figures = facts.by_operation(
+        [row for _, row in cells],
+        OPERATIONS,
+        lambda operation, own: _figure(operation, own, material, control),
     )
+    widths = "/".join(map(str, sorted({cell.width_bits for cell, _ in cells})))
+    ids = [cell.id for cell, _ in cells]
+    return Section.of("wide", figures=figures, controls=[control], cells=ids, widths=widths)
 
 
-def _class(s: Summary) -> str:
-    return (
-        "one thread"
-        if s.cell.threads == 1
-        else f"{s.cell.threads} threads on one line{s.cell.situation.where}"
-    )
+def _class(cell: Cell) -> str:
+    many = f"{cell.threads} threads on one line{cell.situation.where}"
+    return "one thread" if cell.threads == 1 else many
 
 
-def _figure(
-    operation: str, cells: list[tuple[Summary, Series]], material: Material, control: Control
-) -> Chart:
-    rows: list[dict[str, Any]] = [
-        facts.of_cell(s, series) | {"writes": int(s.cell.params["write_percent"]), "who": _class(s)}
-        for s, series in cells
-    ]
+def _figure(operation: str, rows: list[Row], material: Material, control: Control) -> Chart:
     shares = sorted({row["writes"] for row in rows})
     base = charts.base(rows, "datum.who == threads")
     x = charts.ordinal("writes", "% writes", sort=shares)

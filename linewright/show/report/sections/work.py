@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 
 from linewright import numbers
 from linewright.analysis.crossovers import Crossover
-from linewright.analysis.summary import Summary
 from linewright.plans.grid import OPERATIONS
 from linewright.say import report_words as say
 from linewright.say.columns import Column, table_of
+from linewright.say.document import DrawnCell
 from linewright.say.phrases import crossing_where
-from linewright.show.report import charts, facts
+from linewright.show.report import charts
+from linewright.show.report.facts import Row
 from linewright.show.report.material import Material, Series
 from linewright.show.report.parts import Chart, Control, Section
 
@@ -35,20 +34,18 @@ COLUMNS = (
 
 
 def section(material: Material) -> Section | None:
-    cells = [
-        (s, series) for s, series in facts.cells(material, OPERATIONS) if s.exposed is not None
-    ]
-    if len({s.cell.work_iters for s, _ in cells}) < 2:
+    cells = [c for c in material.cells(OPERATIONS) if c[1]["exposed"] is not None]
+    if len({cell.work_iters for cell, _ in cells}) < 2:
         return None
-    ordered = sorted(cells, key=lambda c: c[0].cell.situation.rank)
-    control = Control.of("contention", "Contention", (s.cell.situation.sharers for s, _ in ordered))
+    ordered = sorted(cells, key=lambda c: c[0].situation.rank)
+    control = Control.of("contention", "Contention", (row["contention"] for _, row in ordered))
     crossed = [
         (c, series)
         for series in material.series
         for c in series.answers.crossovers
         if c.axis == "work_iters" and c.operation in OPERATIONS
     ]
-    operations = [o for o in OPERATIONS if any(s.cell.operation == o for s, _ in cells)]
+    operations = [o for o in OPERATIONS if any(cell.operation == o for cell, _ in cells)]
     iteration = ", ".join(
         dict.fromkeys(numbers.figure(series.contexts[0].unit_ns) for series in material.series)
     )
@@ -63,20 +60,20 @@ def section(material: Material) -> Section | None:
     )
 
 
-def _serving(operation: str, cells: list[tuple[Summary, Series]]) -> list[tuple[Summary, Series]]:
+def _serving(operation: str, cells: list[DrawnCell]) -> list[DrawnCell]:
     """The operation's cells; who adds and wants no value may also use forms that return one."""
     wanted = ("add", "fetch_add") if operation == "add" else (operation,)
-    return [c for c in cells if c[0].cell.operation in wanted]
+    return [c for c in cells if c[0].operation in wanted]
 
 
 def _figure(
     operation: str,
-    cells: list[tuple[Summary, Series]],
+    cells: list[DrawnCell],
     crossed: list[tuple[Crossover, Series]],
     material: Material,
     control: Control,
 ) -> Chart:
-    rows = [facts.of_cell(s, series) | facts.interval("exposed", s.exposed) for s, series in cells]
+    rows = [row for _, row in cells]
     base = charts.base(rows, "datum.contention == contention")
     x = alt.X(
         "work:Q",
@@ -94,7 +91,7 @@ def _figure(
     y = alt.Y("exposed:Q", title="ns exposed per operation")
     strokes = charts.strokes(material.labels, rows)
     layers = charts.curves(base, x, "exposed", y, colour, fields, band=True, strokes=strokes)
-    mine = _marks(operation, cells, crossed)
+    mine = _marks(cells, crossed)
     if mine:
         layers = alt.layer(layers, *_rules(mine))
     return Chart(
@@ -105,16 +102,14 @@ def _figure(
     )
 
 
-def _marks(
-    operation: str, cells: list[tuple[Summary, Series]], crossed: list[tuple[Crossover, Series]]
-) -> list[dict[str, Any]]:
+def _marks(cells: list[DrawnCell], crossed: list[tuple[Crossover, Series]]) -> list[Row]:
     """Crossovers between two forms that this chart shows, halfway between the work lengths they lie
     between."""
-    forms = {s.cell.form for s, _ in cells}
+    forms = {cell.form for cell, _ in cells}
     at = {
-        (s.cell.contender, s.cell.contender_iters, series.label): s.cell.situation.sharers
-        for s, series in cells
-        if s.cell.contender != "placebo"
+        (cell.contender, cell.contender_iters, row["series"]): row["contention"]
+        for cell, row in cells
+        if cell.contender != "placebo"
     }
     return [
         {
@@ -131,7 +126,7 @@ def _marks(
     ]
 
 
-def _rules(rows: list[dict[str, Any]]) -> list[alt.Chart]:
+def _rules(rows: list[Row]) -> list[alt.Chart]:
     base = charts.base(rows, "datum.contention == contention")
     tooltip = charts.tip(
         ("change", "cheaper"), ("from", "up to"), ("to", "and from"), ("series", "machine")

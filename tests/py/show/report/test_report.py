@@ -356,8 +356,8 @@ def test_different_plans_on_one_machine_are_one_series(files):
 
 def test_a_file_given_twice_counts_once(files):
     once, twice = gather([files["rmw"]], print), gather([files["rmw"], files["rmw"]], print)
-    assert [s.launches for s in twice.series[0].summaries] == [
-        s.launches for s in once.series[0].summaries
+    assert [s.launches for s in twice.series[0].answers.summaries] == [
+        s.launches for s in once.series[0].answers.summaries
     ]
     assert twice.archive == once.archive
 

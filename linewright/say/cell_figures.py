@@ -1,0 +1,76 @@
+"""Every cell of a machine as charts draw it: its names, figures and marks, each made once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from linewright.analysis.summary import Summary
+from linewright.say.cost_words import doubt_mark
+from linewright.say.document import DrawnCell
+from linewright.say.name_words import in_english
+from linewright.say.phrases import modes_text
+from linewright.schema import Interval
+
+LARGEST = 1e300
+"""Twice or ten times as much is still a number."""
+
+
+def cell_figures(summaries: Iterable[Summary]) -> list[DrawnCell]:
+    """Every cell that has figures; JSON values only."""
+    return [(s.cell, _drawn(s)) for s in summaries if s.has_figures]
+
+
+def _drawn(s: Summary) -> dict[str, Any]:
+    cell, of = s.cell, s.cell.situation
+    exposed = bool(cell.work_iters) and s.exposed is not None
+    included = f"{of.around} included" if cell.work_iters else of.around
+    return {
+        "operation": cell.operation,
+        "form": cell.form,
+        "bits": cell.width_bits,
+        "order": cell.order,
+        "contention": of.sharers,
+        "situation": of.words(),
+        "work": cell.work_iters,
+        "threads": cell.threads,
+        "apart": s.placement_class,
+        "cpus": s.cpus,
+        "status": s.status,
+        **interval("ns", s.issue),
+        **interval("exposed", s.exposed),
+        # The figure that a cell is compared by: the exposed cost where there is work around it.
+        "cost": f"exposed, {of.around}" if exposed else included,
+        **interval("shown", s.exposed if exposed else s.issue),
+        "p99": rounded(s.batch.p99_ns if s.batch else None),
+        "rate": rounded(s.total_mops) if s.total_mops > 0 else None,
+        "thread_ops": s.thread_ops,
+        "jain": rounded(s.fairness) if s.equal_loops else None,
+        "mark": doubt_mark(s),
+        "remark": _remark(s),
+        "launches": s.launches,
+    }
+
+
+def rounded(value: float | None) -> float | None:
+    """Five significant digits, and nothing for what is no number (JSON knows no NaN) or too large
+    to reckon with."""
+    return None if value is None or not abs(value) < LARGEST else float(f"{value:.5g}")
+
+
+def interval(name: str, value: Interval | None) -> dict[str, float | None]:
+    """``NAME``, ``NAME_low`` and ``NAME_high``; bounds of no confidence are left out."""
+    low, high = (value.low_ns, value.high_ns) if value and value.confidence > 0 else (None, None)
+    middle = value.median_ns if value else None
+    return {f"{name}{end}": rounded(ns) for end, ns in zip(ENDS, (middle, low, high), strict=True)}
+
+
+ENDS = ("", "_low", "_high")
+"""What stands behind a figure's name: of its middle, and of the ends of its interval."""
+
+
+def _remark(s: Summary) -> str:
+    """What a tooltip adds: groups of launches, status, flags."""
+    said = [f"metastable: {modes_text(s.modes)}"] if s.metastable else []
+    said += [f"{s.status}: {s.reason}"] if s.status != "ok" else []
+    return "; ".join(said + [in_english(flag) for flag in s.flags if flag != "metastable"])
