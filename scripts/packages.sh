@@ -65,8 +65,8 @@ leave_out_what_is_lacking() {
     lists_there || return 0
     for package in "${packages[@]}"; do
         apt-cache show "$package" >/dev/null 2>&1 && continue
-        # A name that another package provides, such as libelf1.
-        apt-cache showpkg "$package" 2>/dev/null | sed '1,/^Reverse Provides/d' | grep -q . || lacking+=("$package")
+        # A name that another package provides, such as libelf1; one that only asks for a snap brings nothing.
+        apt-cache showpkg "$package" 2>/dev/null | sed '1,/^Reverse Provides/d' | grep -qv '[0-9]snap[0-9]' || lacking+=("$package")
     done
     ((${#lacking[@]} == 0)) || say "this distribution has no ${lacking[*]}: what needs them is left out"
     look
