@@ -64,7 +64,8 @@ leave_out_what_is_lacking() {
     lists_there || [[ $(id -u) != 0 ]] || logged apt-update apt-get -o DPkg::Lock::Timeout=300 update
     lists_there || return 0
     for package in "${packages[@]}"; do
-        apt-cache show "$package" >/dev/null 2>&1 && continue
+        # Of a name that only others provide it shows nothing, and succeeds.
+        [[ -z $(apt-cache show "$package" 2>/dev/null) ]] || continue
         # A name that another package provides, such as libelf1; one that only asks for a snap brings nothing.
         apt-cache showpkg "$package" 2>/dev/null | sed '1,/^Reverse Provides/d' | grep -qv '[0-9]snap[0-9]' || lacking+=("$package")
     done
