@@ -3,6 +3,7 @@ sentence starts from."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
@@ -15,6 +16,9 @@ from linewright.schema import Cell, Interval, Quantiles
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
+MISSED = 0.25
+"""Logarithm of simulated over measured from which it is said of a simulated figure that the model
+missed cells like it."""
 
 
 def judged_near_or_far(cell: Cell) -> bool:
@@ -149,6 +153,15 @@ class Summary(Struct, frozen=True, kw_only=True):
         """The issue interval, of a cell simulated on a calibrated machine: from the 5th to the 95th
         percentile over draws of its constants, with the model's own misses."""
         return self.issue if "p05_ns" in self.metrics else None
+
+    @property
+    def missed(self) -> tuple[float, float] | None:
+        """Simulated over measured, the least and the greatest, of cells like this simulated one
+        that no fit had seen; None where the model was less than `MISSED` off, or that is not
+        known."""
+        low, high = (self.metrics.get(f"model_over_measured_{end}", 0) for end in ("low", "high"))
+        off = low > 0 and high > 0 and max(abs(math.log(low)), abs(math.log(high))) >= MISSED
+        return (low, high) if off and self.has_figures else None
 
     @property
     def has_figures(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 from msgspec import Struct
 
 from linewright.analysis.hypothesis_tests import SAME_NS, Judgement
+from linewright.analysis.summary import Summary
 from linewright.compare.conditions import ConditionDifference
 from linewright.schema import Context, Interval
 from linewright.trial.trial_file import Session
@@ -106,6 +107,8 @@ class ComparedFile(Struct, frozen=True, kw_only=True):
     """Of a trial, the failed runs of each setting that has any, in the baseline and here."""
     few_boots: bool = False
     """Of a trial: too few boots for a boot's own luck to show."""
+    missed: Sequence[Summary] = ()
+    """The cells of this file whose model missed cells like them."""
 
     @classmethod
     def of(cls, file: str, own: Sequence[str], baseline: Sequence[str], **more: Any) -> Self:

@@ -113,7 +113,9 @@ def _records(
         unit="ns",
         same=same,
         same_ns=same_ns,
-        baseline=ComparedFile.of(baseline.path, ids, ids, contexts=baseline.contexts),
+        baseline=ComparedFile.of(
+            baseline.path, ids, ids, contexts=baseline.contexts, missed=_missed(baseline)
+        ),
         others=[
             ComparedFile.of(
                 other.path,
@@ -124,6 +126,7 @@ def _records(
                 order=_order(baseline, other),
                 cycle_ns=cycles_of_two(baseline.contexts, other.contexts),
                 rows=found,
+                missed=_missed(other),
             )
             for other, unlike, found in zip(others, differing, rows, strict=True)
         ],
@@ -131,6 +134,10 @@ def _records(
         undecided_fails=options.undecided_fails,
         exact=exact,
     )
+
+
+def _missed(run: SummarisedRun) -> list[Summary]:
+    return [s for s in run.summaries if s.missed]
 
 
 def _order(baseline: SummarisedRun, other: SummarisedRun) -> LaunchOrder:

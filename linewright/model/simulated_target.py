@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from linewright import extras
+from linewright.analysis.summary import MISSED
 from linewright.model import machine_file, story
 from linewright.model.cluster import executor
 from linewright.model.ensemble import (
@@ -36,9 +38,6 @@ SETTINGS = (
     Parameter("scheduler", "text", None, "the Dask scheduler that has them run"),
 )
 LEAST_DRAWS = 20
-SAID = 0.25
-"""Share of a figure by which the model must have missed cells like those of a plan for a run to say
-so; `explain` always does."""
 CLUSTER_PARTS = 16
 """Tasks that a sweep is given to a cluster in: enough to keep its processes busy, each with several
 draws."""
@@ -79,7 +78,7 @@ class ModelTarget(ProgramTarget):
         if not self.machine.calibrated:
             for line in story.ordering(self.machine, plan, rows) + story.savings(plan, rows):
                 remark(line)
-        for line in story.limits(self.machine, plan.cells, SAID):
+        for line in story.limits(self.machine, plan.cells, MISSED):
             note(line)
 
     def take_settings(self, pairs: Sequence[str]) -> None:
@@ -107,6 +106,9 @@ class ModelTarget(ProgramTarget):
         own = [record.issue.median_ns] if record.issue else []
         ends = {"p05_ns": min([band.p05, *own]), "p95_ns": max([band.p95, *own])}
         metrics = record.metrics | ends | {"p50_ns": band.p50}
+        if misses := misses_of(self.machine, record.cell)[1]:
+            metrics["model_over_measured_low"] = math.exp(min(misses))
+            metrics["model_over_measured_high"] = math.exp(max(misses))
         edited = ["edited"] if machine_file.edited(self.machine) else []
         near = None if edited else story.nearest(self.machine, record.cell)
         if near is not None:

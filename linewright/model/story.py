@@ -15,6 +15,7 @@ from linewright.model.drawn_figures import PHASES
 from linewright.model.ensemble import Band, misses_of, orderings
 from linewright.model.machine_file import Machine
 from linewright.model.simulator import Simulator
+from linewright.say.model_error import error_text
 from linewright.schema import Cell, Plan, Record
 
 SMALL_SHARE = 0.01
@@ -94,9 +95,9 @@ def limits(machine: Machine, cells: Sequence[Cell], least: float = 0.0) -> list[
     that no fit had seen: each kind that it missed by at least a share."""
     kinds = dict(misses_of(machine, cell) for cell in cells)
     said = [changed(machine)] + [
-        f"Of {words} that no fit had seen, the model is "
-        f"{numbers.change(math.exp(min(found)), math.exp(max(found)), 'ratio')} off what was "
-        f"measured ({numbers.count(len(found), 'figure')})."
+        f"Of {words} that no fit had seen, "
+        f"{error_text(math.exp(min(found)), math.exp(max(found)))} "
+        f"({numbers.count(len(found), 'figure')})."
         for words, found in kinds.items()
         if found and max(map(abs, found)) >= least
     ]

@@ -18,6 +18,7 @@ from linewright.say.columns import Column, legend, table_of
 from linewright.say.document import Document, TextTable
 from linewright.say.flag_words import explain
 from linewright.say.machine_lines import describe, lacking
+from linewright.say.model_error import errors
 from linewright.say.phrases import modes_text
 from linewright.say.sentence import Sentence, verbatim
 from linewright.say.verdict import verdict_sentences
@@ -73,7 +74,11 @@ def documents(summaries: Sequence[Summary], contexts: Sequence[Context]) -> list
             *_readers(own, flags),
             *_counters(own),
         ]
-        answers.append(Document(facts=describe(m.contexts), tables=tables, limits=lacking(own)))
+        answers.append(
+            Document(
+                facts=describe(m.contexts), tables=tables, limits=[*lacking(own), *errors(own)]
+            )
+        )
     columns = _columns(summaries)
     meanings = [verbatim(line, basis="rule") for line in (legend(columns) if plain else [])]
     shown = verdict_sentences(summaries, contexts)

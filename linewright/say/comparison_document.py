@@ -24,6 +24,7 @@ from linewright.errors import UserError
 from linewright.say.columns import Column, table_of
 from linewright.say.document import Document, TextTable
 from linewright.say.machine_lines import EMULATED, describe, frequency_text, of_run
+from linewright.say.model_error import errors_text
 from linewright.say.name_words import FEW_LAUNCHES, WITHHELD, in_english
 from linewright.say.phrases import more_text
 from linewright.say.sentence import Sentence, render_all, said, verbatim
@@ -143,7 +144,23 @@ def limits(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
     if side.unlike:
         unlike = "; ".join(map(_unlike, side.unlike))
         answer.append(said(f"unlike, as you allowed: {unlike}", basis="run"))
-    return answer + _remarks(comparison, side)
+    return answer + _model_errors(comparison, side) + _remarks(comparison, side)
+
+
+def _model_errors(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
+    """How far a model was off cells like those compared, of each side that it made."""
+    compared = {row.id for row in side.rows if row.finding != "not_comparable"}
+    missed = {
+        of.file: [s for s in of.missed if s.id in compared] for of in (comparison.baseline, side)
+    }
+    files = grouped(filter(missed.get, missed), lambda file: errors_text(missed[file]))
+    return [
+        said(
+            f"{numbers.join(own)}: {text}" if len(files) > 1 else text,
+            cells=[s.id for file in own for s in missed[file]],
+        )
+        for text, own in files.items()
+    ]
 
 
 def _remarks(comparison: Comparison, side: ComparedFile) -> list[Sentence]:

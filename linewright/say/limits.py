@@ -13,6 +13,7 @@ from linewright.analysis.summary import Summary
 from linewright.forms import made_of
 from linewright.say.document import Topic
 from linewright.say.flag_words import explain
+from linewright.say.model_error import errors
 from linewright.say.name_words import FEW_LAUNCHES, WITHHELD
 from linewright.say.phrases import arounds, measure_again, measure_on, modes_text
 from linewright.say.sentence import Sentence, render, render_all, said, verbatim
@@ -134,7 +135,7 @@ def _machine(m: MachineAnswers) -> list[Sentence]:
             s for s in m.summaries if "short_span" in s.flags
         ],
     }
-    return lines + [_none(text, own) for text, own in of_cells.items() if own]
+    return lines + errors(m.summaries) + [_none(text, own) for text, own in of_cells.items() if own]
 
 
 def _settings(m: MachineAnswers) -> list[Sentence]:

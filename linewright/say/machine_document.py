@@ -18,6 +18,7 @@ from linewright.say.document import Document
 from linewright.say.headline import at_the_interconnect, headline
 from linewright.say.limits import limits
 from linewright.say.machine_lines import EMULATED, machine_facts, of_run
+from linewright.say.model_error import errors_text, with_errors
 from linewright.say.name_words import FEW_LAUNCHES
 from linewright.say.phrases import measure_on
 from linewright.say.sentence import Sentence, said, verbatim
@@ -53,9 +54,10 @@ def advise(
 def document(m: MachineAnswers) -> Document:
     """The document of one machine, without its evidence."""
     columns, decision = matrix.columns_of(m), setting(m)
+    choice = with_errors([decision.sentence], m.summaries)[0]
+    decision = msgspec.structs.replace(decision, sentence=choice)
     launches = max((s.launches for s in m.summaries if s.has_figures), default=0)
     where = "; linewright advise shows where" * (decision.why == "depends")
-    choice = decision.sentence
     choice = said(choice.text + where, cells=choice.cells, basis=choice.basis)
     coarse = 0 < launches < FEWEST_LAUNCHES and not m.published
     named = msgspec.structs.replace
@@ -69,8 +71,8 @@ def document(m: MachineAnswers) -> Document:
         run=of_run([*_run(m, launches), *[f"coarse: {FEW_LAUNCHES}"] * coarse]),
         coarse=coarse,
         warning=_warning(m),
-        headline=_headline(m, columns),
-        uses=use(m),
+        headline=with_errors(_headline(m, columns), m.summaries),
+        uses=with_errors(use(m), m.summaries),
         settings=[choice] if columns else [],
         undecided=undecided_sentences(m.of_width, m),
         limits=limits(m),
@@ -122,6 +124,8 @@ def _warning(m: MachineAnswers) -> Sentence | None:
     elif m.simulated:
         text = "simulated: a model of a machine, not a machine"
         text += "; its file was changed after the calibration" if m.edited else ""
+        text = "; ".join(filter(None, [text, errors_text(m.summaries)]))
+        cells = [s.id for s in m.summaries if s.missed]
     elif m.published:
         text = "published percentiles of one run: forms differ where these do not overlap"
     elif wrong:

@@ -158,16 +158,21 @@ def test_what_is_not_supported_is_said_before_anything_is_made(tmp_path, program
 def test_what_a_distribution_lacks_is_left_out_of_the_tests_set_up(tmp_path):
     machine = Machine(tmp_path, root=True)
     machine.have("tool-a", "tool-b")
-    machine.packages(test=("tool-c", "clang-0"))
-    # Knows every package but one, which is no other name of anything either.
-    script(machine.bin / "apt-cache", '[[ $* == "show tool-c" ]]')
+    machine.packages(test=("tool-c", "clang-0", "browser", "other-name"))
+    # Has the first; knows another package for each of the last two names, of which one is a snap.
+    script(
+        machine.bin / "apt-cache",
+        'case "$*" in "show tool-c") echo "Package: tool-c" ;;\n'
+        '"showpkg browser") echo "Reverse Provides: "; echo "x-browser 2:1snap1-0 (= )" ;;\n'
+        '"showpkg other-name") echo "Reverse Provides: "; echo "other-namet64 1 (= 1)" ;; esac',
+    )
     if not list(Path("/var/lib/apt/lists").glob("*Packages*")):
         pytest.skip("this machine's apt has no lists, without which nothing is known to be lacking")
     done = machine.run("scripts/packages.sh", "test")
     assert done.returncode == 0, done.stderr
-    assert "this distribution has no clang-0" in done.stderr
-    assert [call for call in machine.called() if "clang-0" in call] == []
-    assert [call for call in machine.called() if call.endswith("tool-c")]
+    assert "this distribution has no clang-0 browser:" in done.stderr
+    assert [call for call in machine.called() if "clang-0" in call or "browser" in call] == []
+    assert [call for call in machine.called() if call.endswith("tool-c other-name")]
 
 
 def test_make_hands_the_refusal_on(tmp_path):
