@@ -163,8 +163,9 @@ def test_what_a_distribution_lacks_is_left_out_of_the_tests_set_up(tmp_path):
     script(
         machine.bin / "apt-cache",
         'case "$*" in "show tool-c") echo "Package: tool-c" ;;\n'
-        '"showpkg browser") echo "Reverse Provides: "; echo "x-browser 2:1snap1-0 (= )" ;;\n'
-        '"showpkg other-name") echo "Reverse Provides: "; echo "other-namet64 1 (= 1)" ;; esac',
+        '"showpkg "*) printf "Package: $2\\nReverse Provides: \\n" ;; esac\n'
+        'case "$*" in "showpkg browser") echo "x-browser 2:1snap1-0 (= )" ;;\n'
+        '"showpkg other-name") echo "other-namet64 1 (= 1)" ;; esac',
     )
     if not list(Path("/var/lib/apt/lists").glob("*Packages*")):
         pytest.skip("this machine's apt has no lists, without which nothing is known to be lacking")
