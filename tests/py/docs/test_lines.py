@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from docs.test_docs import NAMES, command_lines
+from docs.test_docs import NAMES, READING, command_lines
 
-from support import waiting
+from linewright.schema import Cell, Context, Record
+from support import machines, waiting
+from support.analysis_samples import record, write
 from support.command_lines import COMMAND, refused
 from support.network import own_network
 from support.places import DATA, ROOT
@@ -32,7 +34,16 @@ RUN = (
     "compare",
     "fleet",
     "schema",
+    "calibrate",
 )
+ELSEWHERE_RUN = {
+    "measure": "docs/test_docs.py",
+    **dict.fromkeys(READING, "docs/test_docs.py"),
+    "fleet workers.txt": "remote/test_dask.py",
+    "--install-completion": "packaging/test_completion.py",
+}
+"""By how lines begin that are not executed here: where they are. What reads records, or plans a
+measurement, needs no program; a Dask cluster is started there."""
 PROGRAMS = ("server", "server-bench", "job", "bench", "old", "new", "program", "Run")
 ON_THE_PATH = ("perf", "tbench", "redis-server", "published_case")
 SHORTER = (
@@ -46,7 +57,10 @@ SHORTER = (
     (r"(--runs |--set runs=)\d+", r"\g<1>2"),
     (r"^sweep(?!.*runs=)", "sweep --set runs=2"),
     (r"^sweep", "sweep --set duration=10ms"),
+    (r"^calibrate \S+", r"\g<0> --set steps=0"),
 )
+TABLE_ROWS = ("#", "form", "stadd", "ldadd,none", "prfm_keep_stadd,none")
+CALIBRATED_FORMS = ("lock_add", "lock_xadd", "xchg", "cmpxchg_loop_guess_first")
 """A test has less patience and fewer CPUs than a reader."""
 ELSEWHERE = r"nothing to try: on x86_64 each|for (arm64|i386): not found \(build it"
 """Refusals that are right here: of what another architecture has, or its build."""
@@ -137,6 +151,22 @@ def lay_out(reader) -> None:
     (folder / "hosts.txt").write_text("local  # this machine\n")
     machine = (ROOT / "machines/arm64-server-2025.toml").read_text()
     (folder / "mine.toml").write_text(machine)
+    rows = (DATA / "rmw-arm64-server-2025.csv").read_text().splitlines()
+    few = [row for row in rows if row.startswith(TABLE_ROWS)]
+    (folder / "TABLE.csv").write_text("\n".join(few) + "\n")
+    values = [v for v in machines.records("x86-vm") if isinstance(v, Context) or v.launch < 2]
+    contexts = [v for v in values if isinstance(v, Context)]
+    records = [r for r in values if isinstance(r, Record) and r.cell.form in CALIBRATED_FORMS]
+    for name, more in (("RECORDS.jsonl", []), ("both.jsonl", handoffs(contexts))):
+        write(folder / name, contexts, records + more)
+
+
+def handoffs(contexts: list[Context]) -> list[Record]:
+    """Of CPUs that the hypervisor moved in the second launch."""
+    placed = dict(contender="same_line", threads=2, placement="cpus:0,1", order="full")
+    cell = Cell(operation="handoff", form="cmpxchg_blind", **placed)
+    windows = ([250.0, 252.0, 248.0, 251.0, 249.0], [250.0, 60.0, 61.0, 62.0, 61.0, 60.0])
+    return [record(cell, ns, contexts[n].context_id, n) for n, ns in enumerate(windows)]
 
 
 def as_here(line: str) -> str:
@@ -147,6 +177,8 @@ def as_here(line: str) -> str:
     options = line.partition(" -- ")[0]
     if line.startswith("trial ") and "--runs" not in options:
         line = line.replace("trial ", "trial --runs 2 --set warmup=0 ", 1)
+    if line.startswith("calibrate "):  # a machine is not written over another one
+        line = re.sub(r"-o \S+", f"-o found-{abs(hash(line))}.toml", line)
     if line.startswith("fleet "):
         line += " --only plain_add --set launches=1"
     return line
@@ -158,13 +190,26 @@ def made(reader, line: str) -> bool:
     return bool(files) and all((reader.directory / file).exists() for file in files)
 
 
+def test_every_line_of_a_page_is_executed_somewhere() -> None:
+    lines = [
+        COMMAND.sub("", line)
+        for name in NAMES
+        for line in command_lines((ROOT / name).read_text())
+        if "…" not in line
+    ]
+    assert [line for line in lines if not line.startswith((*RUN, *ELSEWHERE_RUN))] == []
+    assert [
+        file for file in ELSEWHERE_RUN.values() if not (ROOT / "tests/py" / file).exists()
+    ] == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NAMES if any(lines_of(name))])
 def test_the_lines_of_a_page_run(reader, name: str) -> None:
     failed = {}
     for line in lines_of(name):
         if "workers.txt" in line or (line.startswith("compare") and not made(reader, line)):
-            continue  # a Dask cluster's: remote/test_dask.py; of records: docs/test_docs.py
+            continue  # as ELSEWHERE_RUN says
         short = as_here(line)
         spins = "20000" if "--exact" in line else SPINS
         environment = reader.environment() | {"SPINS": spins}
