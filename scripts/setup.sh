@@ -7,7 +7,7 @@
 # Before anything is installed: what cannot be helped from here.
 case $(uname -s) in
     Linux) ;;
-    *) stop 2 "$(uname -s) is not supported: Linewright measures, and is tested, on Linux alone" ;;
+    *) stop 2 "$(uname -s) is not supported: Linewright runs on Linux alone" ;;
 esac
 # A Python that is too old cannot be helped from here.
 if command -v "$python" >/dev/null && ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then

@@ -359,8 +359,10 @@ def merge(machine_id: str, records: list[Record], contexts: Mapping[str, Context
     launches = sum(w[0].size > 0 for w in windows)
     contended = cell.contender == "same_line"
     plain = _plain(usable, measured, records[0])
+    exposed = _estimate(differences, clusters, logarithmic=False)[0]
     if issue is not None and "p05_ns" in plain["metrics"]:
         issue = _band(issue.median_ns, plain["metrics"])
+        exposed = exposed and _moved(issue, exposed.median_ns)
     on_lines = zip(measured, windows, strict=True) if judged_near_or_far(cell) else ()
     return Summary(
         cell=cell,
@@ -375,7 +377,7 @@ def merge(machine_id: str, records: list[Record], contexts: Mapping[str, Context
         status=status,
         reason=reason,
         issue=issue,
-        exposed=_estimate(differences, clusters, logarithmic=False)[0],
+        exposed=exposed,
         completion=_estimate(waits, clusters, logarithmic=False)[0],
         batch=batch,
         small=_percentiles([r.small_batch for r in usable if r.small_batch]),
@@ -402,6 +404,12 @@ def _band(ns: float, metrics: Mapping[str, float]) -> Interval:
     """What a model may say of a cell: windows and launches alike have the same constants, so theirs
     is no interval of the machine."""
     low, high = min(metrics["p05_ns"], ns), max(metrics["p95_ns"], ns)
+    return Interval(median_ns=ns, low_ns=low, high_ns=high, confidence=BAND)
+
+
+def _moved(band: Interval, ns: float) -> Interval:
+    """The same for the exposed cost: the work that is taken off takes nothing off the doubt."""
+    low, high = (ns + end - band.median_ns for end in (band.low_ns, band.high_ns))
     return Interval(median_ns=ns, low_ns=low, high_ns=high, confidence=BAND)
 
 

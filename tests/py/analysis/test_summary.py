@@ -31,6 +31,24 @@ def quantiles(values_ns, of="batch_mean"):
     )
 
 
+def test_a_simulated_cost_has_the_band_of_its_cell_and_no_interval_of_launches():
+    """Windows of one simulation differ by their random numbers alone."""
+    windows, loop = [70.0, 70.1, 69.9] * 5, [50.0] * 15
+    band = {"p05_ns": 60.0, "p95_ns": 90.0}
+    a_cell = cell("stadd", work_iters=20)
+    records = [
+        record(a_cell, windows, f"{n:016x}", n, baseline_ns=loop, metrics=band) for n in range(5)
+    ]
+    (simulated,) = summarise(contexts_of(records), records)
+    for interval, away in ((simulated.issue, 0), (simulated.exposed, 50)):
+        ends = (interval.low_ns, interval.median_ns, interval.high_ns)
+        assert ends == pytest.approx((60 - away, 70 - away, 90 - away), abs=0.2)
+        assert interval.confidence == 0.9
+    records = [msgspec.structs.replace(r, metrics={}) for r in records]
+    (measured,) = summarise(contexts_of(records), records)
+    assert measured.exposed.high_ns - measured.exposed.low_ns < 1
+
+
 def test_launches_merge_into_one_summary():
     rng = np.random.default_rng(1)
     records = launches(cell("stadd", contender="same_line", threads=2), 40.0, rng, between=0.1)

@@ -76,6 +76,24 @@ def check_intervals(shown: Any) -> None:
         for middle in ("median", "median_ns", "value", "estimate"):
             if all(isinstance(found.get(name), int | float) for name in ("low", middle, "high")):
                 assert found["low"] <= found[middle] <= found["high"], found
+        if "p05_ns" in (found.get("metrics") or {}):
+            check_band(found)
+
+
+def check_band(cell: dict) -> None:
+    """The intervals of a simulated cell are its band, as far from the figure on either side."""
+    ends = [
+        [cell[f"{figure}_{end}_ns"] for end in ("low", "median", "high")]
+        for figure in ("issue", "exposed")
+        if cell[f"{figure}_median_ns"] is not None
+    ]
+    low, middle, high = ends[0]
+    metrics = dict(pair.split("=") for pair in cell["metrics"].split())
+    p05, p95 = (float(metrics[name]) for name in ("p05_ns", "p95_ns"))
+    band = (min(p05, middle), max(p95, middle))
+    assert (low, high) == pytest.approx(band, rel=1e-3), cell
+    for below, ns, above in ends:
+        assert (below - ns, above - ns) == pytest.approx((low - middle, high - middle), abs=1e-3)
 
 
 def check_records(path: Path) -> None:

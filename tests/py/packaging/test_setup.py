@@ -135,6 +135,15 @@ def test_not_root_and_something_missing_prints_one_apt_line(tmp_path):
     assert not (machine.checkout / ".venv").exists()
 
 
+BY_MAKE = (("scripts/setup.sh", "measure"), ("make", "measure"), ("make", "test"))
+
+
+def said_by_us(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """The lines of a refusal, without those that make adds about the recipe that failed."""
+    return [line for line in done.stderr.splitlines() if not line.startswith("make: *** ")]
+
+
+@pytest.mark.parametrize("command", BY_MAKE)
 @pytest.mark.parametrize(
     ("program", "says", "expected"),
     [
@@ -142,17 +151,51 @@ def test_not_root_and_something_missing_prints_one_apt_line(tmp_path):
         ("cmake", "cmake version 3.22.1", "CMake 3.22.1; 3.25 or newer is needed"),
     ],
 )
-def test_what_is_not_supported_is_said_before_anything_is_made(tmp_path, program, says, expected):
+def test_what_is_not_supported_is_said_before_anything_is_made(
+    tmp_path, program, says, expected, command
+):
     machine = Machine(tmp_path, root=True)
     machine.have("tool-a", "tool-b")
     (machine.bin / program).unlink(missing_ok=True)
     script(machine.bin / program, f'echo "{says}"')
     for tool in ("sort", "head"):
         (machine.bin / tool).symlink_to(shutil.which(tool))
-    done = machine.run()
+    machine.have("tool-c")
+    done = machine.run(*command)
     assert (done.returncode, done.stdout) == (2, "")
-    assert len(done.stderr.splitlines()) == 1 and expected in done.stderr
+    (line,) = said_by_us(done)
+    assert expected in line
     assert machine.called() == [] and not (machine.checkout / ".venv").exists()
+
+
+def test_cmake_refuses_another_kernel_before_anything_is_built(tmp_path):
+    """As by pip, which runs none of our scripts."""
+    words = ("cmake", "-S", ROOT, "-B", tmp_path, "-DCMAKE_SYSTEM_NAME=FreeBSD")
+    done = waiting.run([str(word) for word in words])
+    assert done.returncode == 1
+    assert "FreeBSD is not supported: Linewright runs on Linux alone\n" in done.stderr
+    assert not list(tmp_path.glob("**/*.ninja")) and not list(tmp_path.glob("**/Makefile"))
+
+
+OLD = ("3.10", "3.9", "3.8")
+
+
+@pytest.mark.slow
+def test_pip_refuses_an_old_python_before_anything_is_built(tmp_path):
+    interpreters = [
+        str(path)
+        for version in OLD
+        for folder in (Path("/usr/bin"), *Path.home().glob(f".pyenv/versions/{version}.*/bin"))
+        if (path := folder / f"python{version}").exists()
+    ]
+    if not interpreters:
+        pytest.skip("no Python older than 3.11 here")
+    pip = (interpreters[0], "-m", "pip", "install", "--no-deps", "--target", tmp_path / "into")
+    done = waiting.run([str(word) for word in (*pip, ROOT)])
+    assert done.returncode == 1
+    (line,) = [text for text in done.stderr.splitlines() if text.startswith("ERROR")]
+    assert "requires a different Python" in line and ">=3.11" in line
+    assert "Building wheel" not in done.stdout and not (tmp_path / "into").exists()
 
 
 def test_what_a_distribution_lacks_is_left_out_of_the_tests_set_up(tmp_path):
@@ -347,13 +390,14 @@ def test_without_apt_the_missing_programs_are_named(tmp_path):
     assert "no apt-get" in done.stderr and "tool-a tool-b" in done.stderr
 
 
+@pytest.mark.parametrize("command", BY_MAKE)
 @pytest.mark.parametrize("root", [True, False])
-def test_an_old_python_is_refused_before_anything_is_installed(tmp_path, root):
+def test_an_old_python_is_refused_before_anything_is_installed(tmp_path, root, command):
     machine = Machine(tmp_path, root=root, python="3.9.2")
-    done = machine.run()
+    done = machine.run(*command)
     assert (done.returncode, done.stdout) == (2, "")
-    assert len(done.stderr.splitlines()) == 1
-    assert "Python 3.9.2" in done.stderr and "3.11" in done.stderr
+    (line,) = said_by_us(done)
+    assert "Python 3.9.2" in line and "3.11" in line
     assert machine.called() == []
 
 
