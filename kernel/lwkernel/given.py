@@ -2,7 +2,8 @@
 or a tarball.
 
 Nothing is written there. What `--diff` and `--series` change are copies of the files that a patch
-names; what is built or worked in is unpacked whole, from git and tarballs into the cache."""
+names. What is built or worked in is unpacked whole into the cache, and so is a tarball in any case:
+reading single files out of it would decompress all of it each time."""
 
 from __future__ import annotations
 
@@ -55,38 +56,13 @@ class Given:
 
     def take(self, target: Path, places: list[str]) -> None:
         """Copy those of some files that exist."""
-        if self.kind == "folder":
+        if self.kind != "git":
             for place in places:
-                if (self.path / place).is_file():
-                    edits.written(target / place, (self.path / place).read_text())
+                if (self.whole() / place).is_file():
+                    edits.written(target / place, (self.whole() / place).read_text())
             return
-        if self.kind == "git":
-            tree = [
-                "git",
-                "-C",
-                str(self.path),
-                "ls-tree",
-                "-r",
-                "--name-only",
-                "HEAD",
-                "--",
-                *places,
-            ]
-            self._unpack(target, _output(tree).splitlines())
-            return
-        words = [
-            "tar",
-            "--strip-components=1",
-            "--wildcards",
-            "--no-wildcards-match-slash",
-            "--anchored",
-            "-C",
-        ]
-        # A place that is missing is no error here: it may be one that a patch makes.
-        named = [f"*/{place}" for place in places]
-        subprocess.run(
-            [*words, str(target), "-xf", str(self.path), *named], capture_output=True, check=False
-        )
+        tree = ["git", "-C", str(self.path), "ls-tree", "-r", "--name-only", "HEAD", "--"]
+        self._unpack(target, _output([*tree, *places]).splitlines())
 
     def _unpack(self, target: Path, places: list[str]) -> None:
         """Files of a repository at HEAD; all of them if no place is named."""
@@ -98,8 +74,14 @@ class Given:
         if git.returncode or done.returncode:
             raise Failed(f"--source {self.path}: git archive failed")
 
+    def _unpack_tarball(self, target: Path) -> None:
+        try:
+            sources.call(["tar", "--strip-components=1", "-xf", str(self.path)], target)
+        except Failed as failed:
+            raise Refused(f"--source {self.path}: no Linux sources: {failed}") from failed
+
     def whole(self) -> Path:
-        """All of the sources, to be read only."""
+        """All of the sources, to be read only. Refused where a file is no tarball."""
         if self.kind == "folder":
             return self.path.resolve()
         folder = (
@@ -113,7 +95,7 @@ class Given:
                 if self.kind == "git":
                     self._unpack(scratch, [])
                 else:
-                    sources.call(["tar", "--strip-components=1", "-xf", str(self.path)], scratch)
+                    self._unpack_tarball(scratch)
                 scratch.replace(folder / "tree")
         return folder / "tree"
 
