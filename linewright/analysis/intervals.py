@@ -9,7 +9,7 @@ checks the promise by simulation."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -40,6 +40,12 @@ def median(values: np.ndarray) -> float:
     half = ordered.size // 2
     low = ordered[half - 1 + ordered.size % 2]
     return float(low / 2 + ordered[half] / 2)  # halves: no sum overflows
+
+
+def median_of(values: Iterable[float], otherwise: float) -> float:
+    """Median of those values that are numbers, or `otherwise` without any."""
+    array = finite(list(values))
+    return median(array) if array.size else otherwise
 
 
 def between(values: np.ndarray, low: float, high: float) -> float:

@@ -16,6 +16,7 @@ from linewright.analysis.intervals import (
     between,
     finite,
     median,
+    median_of,
     medians_of,
     repeat_interval,
 )
@@ -27,6 +28,7 @@ from linewright.analysis.modes import (
     modes,
 )
 from linewright.analysis.summary import (
+    MADE_OF_LAUNCHES,
     Summary,
     grouped,
     has_work,
@@ -209,26 +211,11 @@ def _status(records: list[Record]) -> tuple[str, str, list[Record]]:
     return status, next((r.reason for r in by_status[status] if r.reason), ""), usable
 
 
-def _thread_means(rows: list[list[float]]) -> list[float]:
-    """Median over launches of each thread's figure; launches with another number of threads are
-    left out."""
-    rows = [row for row in rows if row]
-    if not rows:
-        return []
-    length = Counter(len(row) for row in rows).most_common(1)[0][0]
-    return [float(x) for x in np.median([row for row in rows if len(row) == length], axis=0)]
-
-
-def _median(values: Iterable[float], otherwise: float) -> float:
-    array = finite(list(values))
-    return median(array) if array.size else otherwise
-
-
 def _line_medians(launches: list[tuple[np.ndarray, np.ndarray]]) -> list[float]:
     """Each line's median, relative to its launch's median and scaled back, over all launches'
     lines."""
     medians: list[float] = []
-    whole = _median([median(values) for values, _ in launches if values.size], 0.0)
+    whole = median_of([median(values) for values, _ in launches if values.size], 0.0)
     for values, lines in launches:
         if lines.size != values.size or not values.size:
             continue
@@ -420,19 +407,13 @@ def _plain(usable: list[Record], measured: list[Record], first: Record) -> dict:
     names = sorted({name for record in usable for name in record.metrics})
     return {
         "baseline_by_launch": _by_launch(measured, loops),
-        "baseline_reach_ns": _median(reach, 0.0),
+        "baseline_reach_ns": median_of(reach, 0.0),
         "mops_by_launch": {r.context_id: r.total_mops for r in usable if r.total_mops > 0},
-        "total_mops": _median((r.total_mops for r in usable), 0.0),
-        "fairness": _median((r.fairness for r in usable), 1.0),
-        "thread_ns": _thread_means([r.thread_ns for r in usable]),
-        "thread_ticks": _thread_means([r.thread_ticks for r in usable]),
-        "thread_ops": [int(x) for x in _thread_means([r.thread_ops for r in usable])],
         "cpus": usable[0].cpus if usable else first.cpus,
         "placement_class": usable[0].placement_class if usable else first.placement_class,
-        "stop": Counter(r.stop for r in usable).most_common(1)[0][0] if usable else "",
-        "discarded": sum(r.discarded.total for r in usable),
         "metrics": {
-            name: _median((r.metrics[name] for r in usable if name in r.metrics), 0.0)
+            name: median_of((r.metrics[name] for r in usable if name in r.metrics), 0.0)
             for name in names
         },
+        **{n: made([getattr(r, n) for r in usable]) for n, made in MADE_OF_LAUNCHES.items()},
     }

@@ -4,11 +4,15 @@ sentence starts from."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable
-from typing import TypeVar
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Annotated, Any, TypeVar, get_type_hints
 
+import msgspec
+import numpy as np
 from msgspec import Struct
 
+from linewright.analysis.intervals import median_of
 from linewright.analysis.modes import Mode
 from linewright.families import BASELINES, DMA
 from linewright.forms import made_of
@@ -50,6 +54,28 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     return groups
 
 
+def _over(made: Callable[[list], Any]) -> msgspec.Meta:
+    """How a field is made of the records' fields of its name, one value for each launch."""
+    return msgspec.Meta(extra={"made": made})
+
+
+def _each_thread(rows: Iterable[Sequence[float]]) -> list[float]:
+    """Median over launches of each thread's figure; launches with another number of threads are
+    left out."""
+    rows = [row for row in rows if row]
+    if not rows:
+        return []
+    length = Counter(len(row) for row in rows).most_common(1)[0][0]
+    return [float(x) for x in np.median([row for row in rows if len(row) == length], axis=0)]
+
+
+_MIDDLE, _EVEN = (_over(lambda values, w=w: median_of(values, w)) for w in (0.0, 1.0))
+_BY_THREAD = _over(_each_thread)
+_COUNTS = _over(lambda rows: list(map(int, _each_thread(rows))))
+_MOST_OFTEN = _over(lambda values: max(values, key=values.count, default=""))
+_ALL = _over(lambda values: sum(each.total for each in values))
+
+
 class Summary(Struct, frozen=True, kw_only=True):
     """One cell on one machine, all its launches merged."""
 
@@ -85,11 +111,11 @@ class Summary(Struct, frozen=True, kw_only=True):
     batch: Quantiles | None
     small: Quantiles | None
     """Of all launches together, without their histogram."""
-    total_mops: float
-    fairness: float
-    thread_ns: list[float]
-    thread_ticks: list[float]
-    thread_ops: list[int]
+    total_mops: Annotated[float, _MIDDLE]
+    fairness: Annotated[float, _EVEN]
+    thread_ns: Annotated[list[float], _BY_THREAD]
+    thread_ticks: Annotated[list[float], _BY_THREAD]
+    thread_ops: Annotated[list[int], _COUNTS]
     modes: list[Mode]
     """Groups that the launches fall into; more than one: metastable (judged over all cells of the
     machine together)."""
@@ -101,7 +127,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     flags: list[str]
     cpus: list[int]
     placement_class: str
-    stop: str
+    stop: Annotated[str, _MOST_OFTEN]
     unit: str
     """What `unit_ns` holds one median of: ``launch`` (launches of one cluster are one), or in one
     launch ``line``, ``block`` or ``window``; ``none``."""
@@ -125,7 +151,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     """Least, median and most of the windows on each line, and their number, by launch; only where
     `judged_near_or_far`."""
     windows: int
-    discarded: int
+    discarded: Annotated[int, _ALL]
     metrics: dict[str, float]
     emulated: bool
     withheld: str = ""
@@ -183,6 +209,14 @@ class Summary(Struct, frozen=True, kw_only=True):
 def machines_of(summaries: Iterable[Summary]) -> dict[str, list[Summary]]:
     """Summaries by their machine's id."""
     return grouped(summaries, lambda s: s.machine_id)
+
+
+MADE_OF_LAUNCHES: dict[str, Callable[[list], Any]] = {
+    name: hint.__metadata__[0].extra["made"]
+    for name, hint in get_type_hints(Summary, include_extras=True).items()
+    if hasattr(hint, "__metadata__")
+}
+"""The fields of a `Summary` that say themselves how they are made of the launches' values."""
 
 
 def figure_of(summary: Summary) -> str:
