@@ -33,6 +33,9 @@
  * called, in pairs, and not for a lock whose read locks other threads release; they may interrupt any function here. A try by a thread
  * that has the lock for reading already is refused while a writer waits.
  *
+ * LW_DEBUG, defined where the functions are called, aborts where a lock is released that is not held so, or destroyed while it is held, and names
+ * the place on standard error.
+ *
  * Functions return 0 or a negative errno. Where membarrier is not available, at first use or in the calling thread, locks stay
  * plain. Where a system-call filter takes it away after a lock was biased, a write lock fails with membarrier's error, such as
  * -EPERM, and the lock is not taken: a program that sandboxes its threads calls lw_rwlock_stay_plain() before. */
@@ -150,6 +153,27 @@ __attribute__((always_inline)) static inline int lw_rwlock_read_unlock(struct lw
         return 0;
     return lw__rw_read_unlock_slow(l);
 }
+
+/* `release` failed at this place: says so and aborts. */
+LW_API void lw__rw_complain(const struct lw_rwlock *l, const char *release, const char *file, int line)
+    __attribute__((noreturn, cold));
+
+#ifdef LW_DEBUG
+#define LW__RW_CHECKED(release)                                                              \
+    static inline int lw__checked_##release(struct lw_rwlock *l, const char *file, int line) \
+    {                                                                                        \
+        int error = release(l);                                                              \
+        if (error)                                                                           \
+            lw__rw_complain(l, #release, file, line);                                        \
+        return error;                                                                        \
+    }
+LW__RW_CHECKED(lw_rwlock_read_unlock)
+LW__RW_CHECKED(lw_rwlock_write_unlock)
+LW__RW_CHECKED(lw_rwlock_destroy)
+#define lw_rwlock_read_unlock(l) lw__checked_lw_rwlock_read_unlock((l), __FILE__, __LINE__)
+#define lw_rwlock_write_unlock(l) lw__checked_lw_rwlock_write_unlock((l), __FILE__, __LINE__)
+#define lw_rwlock_destroy(l) lw__checked_lw_rwlock_destroy((l), __FILE__, __LINE__)
+#endif
 
 #ifdef __cplusplus
 }

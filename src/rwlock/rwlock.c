@@ -7,6 +7,7 @@
 #include "../srcu/membarrier.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #ifdef LW_RW_HOOKS /* the interposer's: src/rwlock/interpose/hooks.h */
@@ -16,6 +17,11 @@
 #define LW_RW_REVOKED(l) ((void)(l))
 #define LW_RW_HANDLERS_TRY true /* signal handlers may call lw_rwlock_try_read() */
 #endif
+
+/* The functions themselves, also in a library compiled with LW_DEBUG. */
+#undef lw_rwlock_read_unlock
+#undef lw_rwlock_write_unlock
+#undef lw_rwlock_destroy
 
 /* ---- the writer's half ---- */
 
@@ -348,6 +354,18 @@ int lw_rwlock_destroy(struct lw_rwlock *l)
         return -EBUSY;
     lw_rwlock_init(l);
     return 0;
+}
+
+void lw__rw_complain(const struct lw_rwlock *l, const char *release, const char *file, int line)
+{
+    uint32_t state = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
+    bool read = state & READERS || any_mark((struct lw_rwlock *)l);
+    fprintf(stderr, "linewright: %s(%p) at %s:%d, called from %p: %s\n", release, (const void *)l, file, line,
+            __builtin_return_address(0),
+            state & WRITER ? "a thread holds the lock for writing"
+            : read         ? "threads hold the lock for reading only"
+                           : "no thread holds the lock");
+    abort();
 }
 
 /* A program that has no SRCU domain is registered for membarrier here. */
