@@ -281,8 +281,10 @@ void Run::describe(std::uint64_t now_ns) {
 }
 
 void Run::drain() {
-    if (timers_)
+    if (timers_) {
         timers_->drain();
+        timers_->align(monotonic_ns());
+    }
     if (signals_)
         signals_->drain();
 }

@@ -2,6 +2,7 @@
 #include "find/timers.hpp"
 
 #include "find/processes.hpp"
+#include "find/session.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -41,20 +42,43 @@ std::string_view string_at(const perf_event_header &record, std::size_t offset) 
 
 } // namespace
 
-// Periods differ by up to 3 % between CPUs, so that two CPUs' samples come at all distances from each other and not at one that
-// the start of two threads decided (movement.py looks at close pairs). The golden section spreads the periods of few and many CPUs.
+// Periods of tasks' timers differ by up to 3 % between CPUs, so that two CPUs' samples come at all distances from each other and not
+// at one that the start of two threads decided (movement.py looks at close pairs). The golden section spreads the periods of few and
+// many CPUs. CPUs' own timers are aligned instead.
 std::uint64_t Timers::period_on(int cpu) const {
     constexpr double golden = 0.618034, spread = 0.03;
     double whole = 0;
+    if (machine_)
+        return period_ns_;
     return period_ns_ +
            static_cast<std::uint64_t>(static_cast<double>(period_ns_) * spread * std::modf(golden * cpu, &whole));
 }
 
+// Started one right behind the other the timers of two CPUs fire within microseconds, so that nearly every pair of their samples is a
+// close one. From then to the next time the later one goes that distance ahead and as far again: it comes at all small distances.
+void Timers::align(std::uint64_t now_ns) {
+    constexpr std::uint64_t interval_ns = 250'000'000;
+    if (!machine_ || now_ns < aligned_ns_ + interval_ns)
+        return;
+    aligned_ns_ = now_ns;
+    std::uint64_t periods = std::max<std::uint64_t>(1, interval_ns / period_ns_), later_ns = 0;
+    for (const Handle &event : events_) {
+        std::uint64_t period = period_ns_ - std::min(period_ns_ / 32, 2 * later_ns / periods);
+        ioctl(event.get(), PERF_EVENT_IOC_PERIOD, &period);
+        later_ns = monotonic_ns() - now_ns;
+    }
+}
+
 int Timers::open(pid_t tid, int cpu, bool on_exec) {
-    int fd = perf_open(timer_attributes(period_on(cpu), kernel_, on_exec), tid, cpu);
+    auto attributes = [&] {
+        perf_event_attr found = timer_attributes(period_on(cpu), kernel_, on_exec);
+        found.exclude_idle = !machine_; // the timer fires there all the same
+        return found;
+    };
+    int fd = perf_open(attributes(), tid, cpu);
     if (fd < 0 && (errno == EACCES || errno == EPERM) && kernel_ && events_.empty()) {
         kernel_ = false;
-        fd = perf_open(timer_attributes(period_on(cpu), kernel_, on_exec), tid, cpu);
+        fd = perf_open(attributes(), tid, cpu);
     }
     if (fd < 0)
         return errno;
@@ -137,8 +161,12 @@ void Timers::take(const perf_event_header &record) {
 }
 
 void Timers::take_sample(const perf_event_header &record) {
-    if (!parse(record, sample_) || !ours(sample_.pid))
+    if (!parse(record, sample_))
         return;
+    if (!ours(sample_.pid)) { // the timers' distances from each other count, whatever runs there
+        Line(out_, "tick").number("time_ns", sample_.time_ns).number("cpu", sample_.cpu);
+        return;
+    }
     totals_.samples++;
     active_.insert(sample_.pid);
     totals_.kernel += sample_.kernel;

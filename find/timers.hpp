@@ -30,6 +30,8 @@ public:
     // Starts the events that did not wait for an exec.
     void start();
     void stop();
+    // Lets the CPUs' timers run together again, where each has one: called every few milliseconds.
+    void align(std::uint64_t now_ns);
     // Writes what the rings hold.
     void drain();
 
@@ -55,6 +57,7 @@ private:
     Code code_;
     ThreadBlocks blocks_;
     std::uint64_t period_ns_;
+    std::uint64_t aligned_ns_ = 0; // when the CPUs' timers were started together
     bool kernel_ = true; // samples inside the kernel are allowed
     bool machine_ = false;
     std::unordered_map<std::uint32_t, bool> family_; // of the machine's processes, whether they are the program's

@@ -5,7 +5,8 @@ planted? Counts with exact intervals.
     recall [--repeats N] [--seconds S] [--threads N] [--sources timer,signal,exact] [--only WORD]
 
 Recall: runs in which the planted line is named and its kind is right. Precision: reported lines
-that are planted, among all that are reported; in the controls nothing may be. The table is
+that are planted, among all that are reported; in the controls nothing may be, and lines that many
+threads use and no two CPUs at a time (`--only staying`) must not be said to move. The table is
 Markdown, as docs/guide/find.md has it."""
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "py")]
 
 from scipy import stats  # noqa: E402
 
-from support.finding import CONTROLS, PLANTED, SAMPLER, SHARING  # noqa: E402
+from support.finding import CONTROLS, PLANTED, SAMPLER, SHARING, STAYING  # noqa: E402
 
 BESIDE = {
     "pool": ("heap block", "heap memory", "anonymous memory", "jobs"),
@@ -42,7 +43,8 @@ ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("LINEWRIG
 
 
 def reported(source: str, kind: str, options: argparse.Namespace) -> list[tuple[str, str]]:
-    """Object and kind of every line that one run reports as travelling."""
+    """Object and kind of every line that one run reports as travelling; of those that stay by
+    design the ones that it says move."""
     before = [str(PLANTED.with_name("find_deny_perf"))] if source == "signal" else []
     more = ["--exact"] if source == "exact" else []
     seconds = (
@@ -64,7 +66,11 @@ def reported(source: str, kind: str, options: argparse.Namespace) -> list[tuple[
     ]
     done = subprocess.run(command, stdout=subprocess.PIPE, env=ENVIRONMENT, check=True)
     lines = json.loads(done.stdout)["lines"]
-    return [(line["object"], line["kind"]) for line in lines if line["kind"] in ("true", "false")]
+    lines = [line for line in lines if line["kind"] in ("true", "false")]
+    if kind in STAYING:
+        lines = [line for line in lines if STAYING[kind] in line["object"]
+                 and line["movement"]["answer"] == "moves"]  # fmt: skip
+    return [(line["object"], line["kind"]) for line in lines]
 
 
 def _names(name: str) -> tuple[str, ...]:
@@ -113,7 +119,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1.2)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--sources", default="timer,signal,exact")
-    parser.add_argument("--only", default="", help="kinds that hold this word")
+    parser.add_argument("--only", default="", help="kinds or groups that hold this word")
     options = parser.parse_args()
     if not (PLANTED.exists() and SAMPLER.exists()):
         print(
@@ -123,7 +129,9 @@ def main() -> int:
         return 0
     sources = options.sources.split(",")
     counts = {source: Counts() for source in sources}
-    kinds = [kind for kind in (*SHARING, *CONTROLS) if options.only in kind]
+    groups = {"shared": SHARING, "unshared": CONTROLS, "staying": STAYING}
+    kinds = [k for group, some in groups.items() for k in some if options.only == group
+             or options.only in k]  # fmt: skip
     print(f"| planted | {' | '.join(sources)} |\n| --- |{' --- |' * len(sources)}")
     for kind in kinds:
         for source in sources:
@@ -134,7 +142,11 @@ def main() -> int:
             f"| {kind if kind in SHARING else kind + ' (nothing)'} | {' | '.join(cells)} |",
             flush=True,
         )
-    for title, members in (("recall", SHARING), ("controls without a report", CONTROLS)):
+    for title, members in (
+        ("recall", SHARING),
+        ("controls without a report", CONTROLS),
+        ("staying, not called moving", STAYING),
+    ):
         some = [k for k in kinds if k in members]
         if some:
             cells = [

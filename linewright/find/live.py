@@ -29,6 +29,7 @@ from linewright.find.sharing_schema import (
     Start,
     Task,
     ThreadBlock,
+    Tick,
     Watch,
 )
 from linewright.find.space import PAGE, Spaces
@@ -65,6 +66,9 @@ class SamplerOutput:
     end: End | None = None
     spaces: Spaces = field(init=False)
     samples: list[Sample] = field(default_factory=list)
+    ticks: list[tuple[int, int]] = field(default_factory=list)
+    """Time and CPU of every tick, where each CPU has one timer: the program's samples and those
+    of whatever else ran."""
     lines: LineEvidence = field(init=False)
     decoder: Decoder = field(init=False)
     stacks: Stacks = field(init=False)
@@ -88,11 +92,15 @@ class SamplerOutput:
         match line:
             case Sample():
                 self.samples.append(line)
+                if self.start.scope == "machine":
+                    self.ticks.append((line.time_ns, line.cpu))
                 self._add_pointer(line.pid, line.tid, line.registers)
                 if not line.kernel and line.bits:
                     self.watcher.sample(line)
                     self.stacks.sample(line.pid, line.tid, line.registers)
                 self.spaces.process_of[line.tid] = line.pid
+            case Tick():
+                self.ticks.append((line.time_ns, line.cpu))
             case Map() | Task() | Code() | ThreadBlock() | LinkMap():
                 self.spaces.take(line)
                 if isinstance(line, Code):

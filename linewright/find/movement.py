@@ -8,17 +8,18 @@ ratios tell them apart.  Each is 1 where the CPUs use the line independently of 
 * *changes*: neighbouring samples of different CPUs, over their number in random order (as in the
   runs test of Wald and Wolfowitz, 1940).  It sees turns that are longer than a sampling period.
 * *close pairs*: of the pairs of samples of two CPUs that lie within a few sampling periods, those
-  that lie closer than a small distance, over their number if distances were uniform (a pair
-  correlation).  It sees turns down to that distance; the sampler's periods differ by CPU, so that
-  all distances occur.
+  that lie closer than a small distance, over that share of all the timers' pairs (a pair
+  correlation).  It sees turns down to that distance.  Where each CPU has one timer, the sampler
+  lets them fire within microseconds of each other; else their periods differ, so that all
+  distances are equally frequent.
 
 Handing over at distances that the samples do not resolve looks like contention: the answer
-carries the distance, and is open where that is more than a millisecond."""
+carries the distance, and is open where that is more than LONGEST_TURN_NS."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -40,13 +41,47 @@ CLOSE_PAIRS = 40
 """Close pairs that are expected of CPUs that use the line independently: their distance follows
 from it, and a ratio of 1 then has an interval that excludes LINE_BETWEEN."""
 
-LONGEST_TURN_NS = 1_000_000
-"""Distance that close pairs must resolve before a line is said to move: one miss for each longer
-turn (at most about 1 µs) is less than 0.1 % of it."""
+LONGEST_TURN_NS = 20_000
+"""Distance that close pairs must resolve before a line is said to move: of longer turns one miss
+each (at most about 1 µs) is a few hundredths, and a sample itself stops its CPU, and with it a turn,
+about so long."""
+
+Use = tuple[int, int]
+"""Time in ns and CPU of a sample."""
 
 
-def movement(uses: Iterable[tuple[int, int]]) -> Movement:
-    """The answer from (time in ns, CPU) of each sample, in any order."""
+class Ticks:
+    """Times at which CPUs' timers fired, whatever ran there; none where all distances between
+    those of two CPUs are equally frequent."""
+
+    def __init__(self, ticks: Sequence[Use] = ()) -> None:
+        ordered = np.array(sorted(ticks), np.int64).reshape(-1, 2)
+        cpus = ordered[:, 1]
+        self._times = ordered[:, 0]
+        self._by_cpu = [self._times[cpus == cpu] for cpu in np.unique(cpus)]
+
+    def pairs(self, distance_ns: float) -> float:
+        """A number in proportion to pairs of ticks of two CPUs that lie as close as this."""
+        if not len(self._times):
+            return distance_ns
+
+        def close(times: np.ndarray) -> int:
+            behind = np.searchsorted(times, times + distance_ns, "right")
+            return int(np.sum(behind - np.arange(1, len(times) + 1)))
+
+        return close(self._times) - sum(map(close, self._by_cpu))
+
+    def distance(self, share: float, reach_ns: float) -> float:
+        """The least distance that this share of the pairs within reach have."""
+        low, high, wanted = 0.0, reach_ns, share * self.pairs(reach_ns)
+        while high - low > max(1.0, 1e-3 * high):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.pairs(middle) >= wanted else (middle, high)
+        return high
+
+
+def movement(uses: Iterable[Use], ticks: Ticks | None = None) -> Movement:
+    """The answer from the line's samples, in any order."""
     ordered = sorted(uses)
     times = np.array([time for time, _ in ordered])
     cpus = np.array([cpu for _, cpu in ordered])
@@ -56,7 +91,7 @@ def movement(uses: Iterable[tuple[int, int]]) -> Movement:
         return Movement(answer="one_cpu" if stays else "open", samples=number, cpus=len(counts))
     differ = 1 - sum(n * (n - 1) for n in counts.values()) / (number * (number - 1))
     changes = _over(wilson_score(int(np.count_nonzero(cpus[1:] != cpus[:-1])), number - 1), differ)
-    close_ns, close = _close_pairs(times, cpus)
+    close_ns, close = _close_pairs(times, cpus, ticks or Ticks())
     known = [changes] if close is None else [changes, close]
     if any(ratio.high < LINE_BETWEEN for ratio in known):
         answer = "by_turns"
@@ -74,10 +109,10 @@ def movement(uses: Iterable[tuple[int, int]]) -> Movement:
     )
 
 
-def table_movement(lines: list[list[tuple[int, int]]]) -> Movement:
+def table_movement(lines: list[list[Use]], ticks: Ticks | None = None) -> Movement:
     """The same of many lines together, each with too few samples: they move if CPUs use the whole
     at the same time, and neighbouring samples of one line are of CPUs in random order."""
-    whole = movement(use for uses in lines for use in uses)
+    whole = movement((use for uses in lines for use in uses), ticks)
     pairs = [(one[1], two[1]) for uses in lines for one, two in pairwise(sorted(uses))]
     counts = Counter(cpu for uses in lines for _, cpu in uses)
     differ = 1 - sum(n * n for n in counts.values()) / counts.total() ** 2
@@ -99,7 +134,7 @@ def _over(seen: Estimate, expected: float) -> Estimate:
     return Estimate(value=seen.value / expected, low=seen.low / expected, high=seen.high / expected)
 
 
-def _close_pairs(times: np.ndarray, cpus: np.ndarray) -> tuple[int, Estimate | None]:
+def _close_pairs(times: np.ndarray, cpus: np.ndarray, ticks: Ticks) -> tuple[int, Estimate | None]:
     """The distance below which pairs are close, in ns, and their ratio; None of too few pairs."""
     reach = REACH * float(np.median(np.diff(times)))
     found = []
@@ -112,6 +147,6 @@ def _close_pairs(times: np.ndarray, cpus: np.ndarray) -> tuple[int, Estimate | N
     pairs = np.concatenate(found) if found else times[:0]
     if len(pairs) < 2 * CLOSE_PAIRS:
         return 0, None
-    close_ns = reach * CLOSE_PAIRS / len(pairs)
+    close_ns = ticks.distance(CLOSE_PAIRS / len(pairs), reach)
     seen = wilson_score(int(np.count_nonzero(pairs <= close_ns)), len(pairs))
-    return round(close_ns), _over(seen, CLOSE_PAIRS / len(pairs))
+    return round(close_ns), _over(seen, ticks.pairs(close_ns) / ticks.pairs(reach))

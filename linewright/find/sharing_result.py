@@ -25,7 +25,7 @@ from linewright.find.evidence import (
     runs,
     sharing_kind,
 )
-from linewright.find.movement import movement, table_movement
+from linewright.find.movement import Ticks, Use, movement, table_movement
 from linewright.find.names import FileAddress, Names, Object
 from linewright.find.object_words import line_text, place_text, table_text
 from linewright.find.objects import Objects
@@ -77,8 +77,10 @@ class Judge:
         by_thread: Counter[int],
         arch: str,
         samples: Sequence[Sample] = (),
+        ticks: Sequence[Use] = (),
     ) -> None:
         self._spaces, self._names, self._objects, self._lines = spaces, names, objects, lines
+        self._ticks = Ticks(ticks)
         self._samples, self._by_thread, self._total = samples, by_thread, by_thread.total()
         """All samples of each thread; none where every access is seen."""
         self._decoder, self._dwarf_registers = Decoder(arch, spaces), DWARF_REGISTERS[arch]
@@ -160,7 +162,7 @@ class Judge:
             object=table_text(self._type_of(whole) or self._object(whole), len(some)),
             lines=len(some),
             one_block=False,
-            movement=table_movement([e.uses for e in some]) if whole.uses else None,
+            movement=table_movement([e.uses for e in some], self._ticks) if whole.uses else None,
         )
 
     def _object(self, e: Evidence) -> Object:
@@ -212,7 +214,7 @@ class Judge:
         """Of the line, or of the pair where only that is shared."""
         halves = [e] if line_bytes == LINE else [half for half in self._halves(e.place) if half]
         uses = [use for half in halves for use in half.uses]
-        return movement(uses) if uses else None
+        return movement(uses, self._ticks) if uses else None
 
     def _prepare(self, evidence: Sequence[Evidence]) -> None:
         """Source lines of everything that will be named, asked for at once: the symboliser reads a

@@ -114,6 +114,13 @@ class Sample(Line, frozen=True, kw_only=True, tag="sample"):
     """Words from the stack pointer on."""
 
 
+class Tick(Line, frozen=True, kw_only=True, tag="tick"):
+    """One tick of a CPU's timer while another program ran there, or none."""
+
+    time_ns: U64
+    cpu: U64
+
+
 class Code(Line, frozen=True, kw_only=True, tag="code"):
     """A page of code as it lay in the process."""
 
@@ -237,6 +244,7 @@ AnyLine = (
     | Map
     | Task
     | Sample
+    | Tick
     | Code
     | ThreadBlock
     | LinkMap

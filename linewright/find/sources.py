@@ -32,6 +32,7 @@ def result_of(
         by_thread,
         gathered.start.arch,
         gathered.samples,
+        gathered.ticks,
     )
     end = gathered.end
     if heap is not None:

@@ -50,6 +50,7 @@ Line flag_line;
 Line planted_spin;
 Line cpu_slots[most_threads];
 Line handed_line;
+Line striped_cells[most_threads];
 Line fenced_words[(most_threads + 7) / 8];
 Line scattered_table[most_lines];
 struct Sums {
@@ -309,20 +310,35 @@ void one_cpu(unsigned) {
     stay_on(0);
     true_sharing(0);
 }
-// A job that threads on two CPUs work on in turn, 10 ms each: its line moves once a turn.
-std::atomic<unsigned> whose_turn;
-void handed_over(unsigned thread) {
+// A job that threads on two CPUs work on in turn, 10 ms or 10 us each: its line moves once a turn.
+Line whose_turn;
+template <class Wait> void hand_over(unsigned thread, double turn_s, Wait wait) {
     stay_on(static_cast<int>(thread % 2));
-    while (!stop.load(std::memory_order_relaxed)) {
-        if (whose_turn.load() % 2 != thread % 2) {
-            std::this_thread::sleep_for(std::chrono::microseconds(200));
+    std::uint64_t *turn = whose_turn.words, done = 0;
+    for (; !stop.load(std::memory_order_relaxed); done += 500) {
+        if (__atomic_load_n(turn, __ATOMIC_ACQUIRE) % 2 != thread % 2) {
+            wait();
             continue;
         }
-        for (double begin = cpu_seconds(CLOCK_THREAD_CPUTIME_ID); cpu_seconds(CLOCK_THREAD_CPUTIME_ID) < begin + 0.01;)
-            for (unsigned i = 0; i < batch; i++)
+        for (double begin = cpu_seconds(CLOCK_MONOTONIC); cpu_seconds(CLOCK_MONOTONIC) < begin + turn_s;)
+            for (unsigned i = 0; i < 500; i++)
                 locked_add(handed_line.words[0]);
-        whose_turn.fetch_add(1);
+        __atomic_fetch_add(turn, 1, __ATOMIC_RELEASE);
     }
+    operations.fetch_add(done);
+}
+void handed_over(unsigned thread) {
+    hand_over(thread, 10e-3, [] { std::this_thread::sleep_for(std::chrono::microseconds(200)); });
+}
+void handed_over_fast(unsigned thread) {
+    hand_over(thread, 10e-6, [] {}); // it looks again at once
+}
+// Striped adders: each thread has a cell, and goes on to the next one when it meets another thread there.
+void striped(unsigned thread) {
+    until_stopped([at = thread * 2654435761u >> 16]() mutable {
+        std::uint64_t *cell = striped_cells[at % most_threads].words, seen = *cell;
+        at += !__atomic_compare_exchange_n(cell, &seen, seen + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    });
 }
 
 // Samples and turns come with CPU time, which other programs take a part of.
@@ -418,7 +434,9 @@ const std::map<std::string, void (*)(unsigned)> kinds = {{"true", true_sharing},
                                                          {"scattered", scattered},
                                                          {"scattered_own", scattered_own},
                                                          {"sums", sums},
-                                                         {"handed_over", handed_over}};
+                                                         {"handed_over", handed_over},
+                                                         {"handed_over_fast", handed_over_fast},
+                                                         {"striped", striped}};
 
 [[gnu::noinline]] std::uint64_t *allocate_planted() { return static_cast<std::uint64_t *>(std::malloc(24)); }
 

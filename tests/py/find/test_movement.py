@@ -11,7 +11,7 @@ import pytest
 
 from linewright.analysis.intervals import wilson_score
 from linewright.find.line_prices import Prices, priced
-from linewright.find.movement import movement
+from linewright.find.movement import Ticks, Use, movement
 from linewright.find.remedies import advised
 from linewright.find.result_document import kind_text, movement_text
 from linewright.find.sharing_schema import Ceiling, Hot, Movement, Site, Touch
@@ -25,18 +25,22 @@ def samples(
     rng: np.random.Generator,
     uses: Callable[[np.ndarray, int], np.ndarray],
     seconds: float = 5,
-    period_ns: float = 2 * MS,
+    period_ns: float = 2.0137 * MS,
     cpus: int = 2,
-) -> list[tuple[int, int]]:
-    """What timers of slightly different periods on each CPU see of a line that a CPU uses at a time
-    with the probability that `uses` gives."""
-    found = []
+    aligned: bool = True,
+) -> tuple[list[Use], Ticks]:
+    """What timers on each CPU see of a line that a CPU uses at a time with the probability that
+    `uses` gives: timers that fire within 20 us of each other, or of slightly different periods."""
+    found, ticks, begin = [], [], rng.uniform(0, period_ns)
     for cpu in range(cpus):
-        own = period_ns * (1 + 0.03 * (0.618 * cpu % 1))
-        at = np.arange(rng.uniform(0, own), seconds * SECOND, own)
+        own = period_ns * (1 + (0 if aligned else 0.03 * (0.618 * cpu % 1)))
+        at = np.arange(begin if aligned else rng.uniform(0, own), seconds * SECOND, own)
+        at += rng.normal(0, 2_000, at.size)
+        at += 20_000 * cpu * (1 - at / (125 * MS) % 2) if aligned else 0
         seen = rng.random(at.size) < uses(at, cpu)
         found += [(int(time), cpu) for time in at[seen]]
-    return found
+        ticks += [(int(time), cpu) for time in at]
+    return found, Ticks(ticks if aligned else ())
 
 
 def contended(at: np.ndarray, cpu: int) -> np.ndarray:
@@ -49,7 +53,7 @@ def handed_over_every(turn_ns: float, cpus: int = 2) -> Callable[[np.ndarray, in
 
 def answers(uses, times: int = 100, **more) -> Counter[str]:
     rng = np.random.default_rng(20261123)
-    return Counter(movement(samples(rng, uses, **more)).answer for _ in range(times))
+    return Counter(movement(*samples(rng, uses, **more)).answer for _ in range(times))
 
 
 def test_cpus_that_use_it_at_the_same_time_move_it() -> None:
@@ -85,6 +89,13 @@ def test_a_line_that_is_handed_over_does_not_move(turn_ms: float) -> None:
     assert found["moves"] == 0 and found["by_turns"] >= 80
 
 
+def test_turns_of_ten_microseconds_are_seen_by_timers_that_fire_together() -> None:
+    """No thread without a turn is sampled: the timers' own distances are what pairs are held
+    against."""
+    found = answers(handed_over_every(10_000), seconds=30, times=20)
+    assert found["moves"] == 0 and found["by_turns"] >= 16
+
+
 def test_a_line_that_four_cpus_hand_on_does_not_move() -> None:
     found = answers(handed_over_every(10 * MS, cpus=4), times=20, cpus=4)
     assert found["moves"] == 0 and found["by_turns"] >= 16
@@ -92,12 +103,13 @@ def test_a_line_that_four_cpus_hand_on_does_not_move() -> None:
 
 def test_turns_shorter_than_a_slow_samplers_period_are_not_called_movement() -> None:
     """Turns of 10 ms seen every 20 ms: neighbouring samples alternate as under contention."""
-    assert answers(handed_over_every(10 * MS), period_ns=20 * MS)["moves"] == 0
+    assert answers(handed_over_every(10 * MS), period_ns=20.137 * MS)["moves"] == 0
 
 
 def test_turns_that_no_sample_resolves_look_like_movement_and_the_distance_says_so() -> None:
     rng = np.random.default_rng(1)
-    found = movement(samples(rng, handed_over_every(10_000)))
+    uses = handed_over_every(10_000)
+    found = movement(*samples(rng, uses, seconds=30, aligned=False))
     assert found.answer == "moves" and found.close_ns > 1_000
 
 
@@ -181,6 +193,6 @@ def test_the_page_says_where_it_stays_and_how_it_moves() -> None:
 
 def test_the_order_in_which_samples_come_does_not_matter() -> None:
     rng = np.random.default_rng(2)
-    uses = samples(rng, contended)
+    uses, _ = samples(rng, contended)
     mixed = [uses[i] for i in rng.permutation(len(uses))]
     assert movement(mixed) == movement(uses)

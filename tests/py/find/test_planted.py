@@ -42,11 +42,12 @@ def test_a_control_without_sharing_gives_none(sampling, found, kind: str) -> Non
 
 @pytest.mark.parametrize("kind", STAYING)
 def test_what_all_threads_use_and_no_two_cpus_is_not_contended(sampling, found, kind: str) -> None:
-    """A counter per CPU, slots by CPU, threads on one CPU, a job that is handed over every 10
-    ms."""
+    """A counter per CPU, slots by CPU, threads on one CPU, a job that is handed over every 10 ms
+    or 10 us, striped adders. Whose turn it is, both CPUs ask of one line at the same time."""
     for line in found("--", sampling, kind, 2, SECONDS)["lines"]:
-        assert line["movement"]["answer"] != "moves", line
-        assert line["ceiling"] is None or line["movement"]["answer"] == "open"
+        if "whose_turn" not in line["object"]:
+            assert line["movement"]["answer"] != "moves", line
+            assert line["ceiling"] is None or line["movement"]["answer"] == "open"
 
 
 @pytest.mark.parametrize("threads", [1, 8, 64])

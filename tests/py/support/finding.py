@@ -34,5 +34,12 @@ CONTROLS = (
     "private", "private_plain", "read_shared", "stack", "tls", "turns", "scattered_own",
 )  # fmt: skip
 """Kinds in which no line travels."""
-STAYING = ("percpu_counter", "slot_of_cpu", "one_cpu", "handed_over")
-"""Kinds in which every thread uses every line, and no two CPUs at a time."""
+STAYING = {
+    "percpu_counter": "cpu_counter",
+    "slot_of_cpu": "cpu_slots",
+    "one_cpu": "true_counter",
+    "handed_over": "handed_line",
+    "handed_over_fast": "handed_line",
+    "striped": "striped_cells",
+}
+"""Kinds whose line, named here, many threads use, and no two CPUs at a time."""
