@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from linewright.elf.outline_helpers import is_helper
 from linewright.find.sharing_schema import Site
 
 MOSTLY = 4
@@ -28,10 +29,16 @@ def lock_use(sites: Sequence[Site]) -> LockUse:
 def replaceable(sites: Sequence[Site]) -> bool:
     """Whether the lock is a shared C library's, so that another library can stand in for it."""
     return any(
-        "pthread_rwlock" in s.function and s.module.startswith(("libc.so", "libpthread"))
+        "pthread_rwlock" in used_in(s) and s.module.startswith(("libc.so", "libpthread"))
         for s in sites
     )
 
 
 def _share(sites: Sequence[Site], names: Sequence[str]) -> float:
-    return sum(s.share or s.accesses for s in sites if any(n in s.function for n in names))
+    return sum(s.share or s.accesses for s in sites if any(n in used_in(s) for n in names))
+
+
+def used_in(site: Site) -> str:
+    """The function that an access is of: of an outline helper (arm64) the one that called it, as
+    glibc's locks do there."""
+    return site.caller if is_helper(site.function) else site.function

@@ -42,9 +42,9 @@ CLOSE_PAIRS = 40
 from it, and a ratio of 1 then has an interval that excludes LINE_BETWEEN."""
 
 LONGEST_TURN_NS = 20_000
-"""Distance that close pairs must resolve before a line is said to move: of longer turns one miss
-each (at most about 1 µs) is a few hundredths, and a sample itself stops its CPU, and with it a turn,
-about so long."""
+"""Distance that close pairs must resolve before a line is said to move. One miss (at most about
+1 µs) is a few hundredths of longer turns, and a sample stops its CPU, and a turn there, about so
+long."""
 
 Use = tuple[int, int]
 """Time in ns and CPU of a sample."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from linewright.elf.outline_helpers import is_helper
-from linewright.find.lock_use import lock_use, replaceable
+from linewright.find.lock_use import lock_use, replaceable, used_in
 from linewright.find.sharing_schema import Hot, Site
 
 _COUNTING = ("lock add", "lock sub", "lock inc", "lock dec", "lock xadd", "ldadd", "stadd")
@@ -117,7 +117,7 @@ def _bystanders(hot: Hot) -> str:
 
 def _for_true_sharing(sites: Sequence[Site]) -> str:
     """Padding cannot help: several threads want the same bytes."""
-    functions = " ".join(s.function for s in sites)
+    functions = " ".join(map(used_in, sites))
     atomics = [s.instruction for s in sites if s.access == "atomic"]
     if use := lock_use(sites):
         return use

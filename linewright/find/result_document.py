@@ -308,5 +308,6 @@ def _details(number: int, hot: Hot) -> Topic:
     lines += [hot.remedy] if hot.remedy else []
     lines += [advised_text(hot.advised)] if hot.advised else []
     lines += [f"next: {hot.next_command}"] if hot.next_command else []
-    title = f"{number}  {hot.object} at {hot.address:#x}: {kind_text(hot)}, {hot.certainty}"
+    at = "" if " at 0x" in hot.object else f" at {hot.address:#x}"
+    title = f"{number}  {hot.object}{at}: {kind_text(hot)}, {hot.certainty}"
     return Topic(name="line", title=title, lines=[_of([hot], text) for text in lines], data=hot)

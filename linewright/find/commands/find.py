@@ -6,13 +6,13 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import closing
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from linewright import units
 from linewright.commands._options import AsJson, Elsewhere, ProgramArgument
-from linewright.errors import DONE, RunError, UserError
+from linewright.errors import DIFFERENT, DONE, RunError, UserError
 from linewright.show.console import note
 
 if TYPE_CHECKING:
@@ -69,6 +69,24 @@ def find(
         ),
     ] = None,
     as_json: AsJson = False,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write the result here: JSON, or by the ending .xml (JUnit) or .sarif.",
+            show_default=False,
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            help="Result of an earlier run (-o): say which lines are new.", show_default=False
+        ),
+    ] = None,
+    fail_new: Annotated[
+        bool, typer.Option("--fail-new", help="Exit 1 where lines are new, or any without one.")
+    ] = False,
 ) -> int:
     """Find the cache lines of a program that travel between its threads, without performance
     counters."""
@@ -80,10 +98,13 @@ def find(
             "--on",
             "a program or --pid is sampled elsewhere",
         )
+    if output and not os.path.isdir(os.path.dirname(output) or "."):
+        raise UserError("No such directory", output, "expected a file in a folder that exists")
+    show = _Shown(as_json, output, _read(baseline), baseline, fail_new)
     if perf_text is not None:
         if command or pid or exact or heap:
-            raise UserError("--import stands alone", "find", "allowed beside it: --json")
-        return _print(_remedied(_imported(perf_text), []), as_json)
+            raise UserError("--import stands alone", "find", "allowed beside it: --json, -o")
+        return show(_remedied(_imported(perf_text), []))
     _one_source(command, pid)
     if prices not in (None, "measure") and not os.path.exists(prices):
         raise UserError("No such file or directory", prices, "expected a record file")
@@ -95,28 +116,62 @@ def find(
             "malloc can be interposed only in a program that is started",
         )
     if exact:
-        return _print(_remedied(_exact(command, pid, how_long), command or []), as_json)
-    return _sampled((command or [], pid, seconds, heap), on, prices, as_json)
+        return show(_remedied(_exact(command, pid, how_long), command or []))
+    return _sampled((command or [], pid, seconds, heap), on, prices, show)
+
+
+class _Shown(NamedTuple):
+    """How a result is given out, and held against an earlier one."""
+
+    as_json: bool
+    output: str | None
+    before: Result | None
+    named: str | None
+    fail_new: bool
+
+    def __call__(self, result: Result) -> int:
+        import msgspec
+
+        from linewright.find import guard
+
+        new = guard.travelling(result)
+        if self.before is not None:
+            new = guard.new_lines(result, self.before)
+            said = guard.verdict(new, result, self.named)
+            result = msgspec.structs.replace(result, notes=[said, *result.notes])
+        result = _print(result, self.as_json)
+        if self.output:
+            guard.write(self.output, result, new if self.fail_new or self.before else [])
+        if self.fail_new and os.environ.get("GITHUB_ACTIONS"):
+            print(*guard.annotations(new), sep="\n", file=sys.stderr)
+        return DIFFERENT if self.fail_new and new else DONE
 
 
 def _sampled(
     asked: tuple[list[str], int | None, float | None, bool],
     on: str,
     prices: str | None,
-    as_json: bool,
+    show: _Shown,
 ) -> int:
     import msgspec
 
     from linewright.find import sampled_machine, sampling
 
     request = sampling.SampleRequest(*asked)
-    with closing(sampled_machine.SamplerPlace(on, sys.stderr if as_json else None)) as there:
+    beside = sys.stderr if show.as_json else None
+    with closing(sampled_machine.SamplerPlace(on, beside)) as there:
         gathered, result = sampling.sampled(request, there)
         result = _remedied(sampling.priced(result, prices, there), request.command, on)
-        _print(msgspec.structs.replace(result, notes=[*result.notes, *there.notes()]), as_json)
+        code = show(msgspec.structs.replace(result, notes=[*result.notes, *there.notes()]))
     if gathered.lost:
         raise RunError(gathered.damaged)
-    return DONE
+    return code
+
+
+def _read(path: str | None) -> Result | None:
+    from linewright.find import guard
+
+    return guard.read(path) if path else None
 
 
 def _one_source(command: list[str] | None, pid: int | None) -> None:
@@ -155,19 +210,21 @@ def _remedied(result: Result, command: list[str], on: str = "local") -> Result:
     return msgspec.structs.replace(result, lines=remedies.advised(result.lines, command, on))
 
 
-def _print(result: Result, as_json: bool) -> int:
+def _print(result: Result, as_json: bool) -> Result:
+    """The result with what was said of it."""
     import msgspec
 
     from linewright.find.result_document import document
     from linewright.show.console import console_for, print_json
     from linewright.show.text_tables import print_tables
 
+    said = document(result)
+    result = msgspec.structs.replace(result, document=msgspec.to_builtins(said))
     if as_json:
-        said = msgspec.to_builtins(document(result))
-        print_json(msgspec.structs.replace(result, document=said))
+        print_json(result)
     else:
-        print_tables(document(result), console_for(sys.stdout), "find")
+        print_tables(said, console_for(sys.stdout), "find")
     sys.stdout.flush()
     if result.exit_code:
         note(f"the program ended with exit code {result.exit_code}")
-    return DONE
+    return result

@@ -151,4 +151,6 @@ def test_a_line_made_to_take_for_ever_does_not() -> None:
 def test_the_command_imports(run) -> None:
     done = run("--import", DATA / "find" / "c2c-5.txt")
     assert done.returncode == 0 and "2 lines travel" in done.stdout and "blind to:" in done.stdout
+    titles = [line for line in done.stdout.splitlines() if line.startswith(("1 line", "2 line"))]
+    assert [title.count("0x") for title in titles[1:]] == [1, 1], titles
     assert run("--import", "/no/such/file").returncode == 2

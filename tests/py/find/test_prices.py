@@ -234,6 +234,16 @@ def test_a_lock_is_no_counter() -> None:
     assert "SRCU" in remedy(hot(instruction="lock xadd", function="pthread_rwlock_rdlock"))
 
 
+def test_a_lock_of_arm64_is_known_by_the_caller_of_the_outline_helper() -> None:
+    """glibc's locks call helpers there; the helper alone could be a counter's."""
+    line = hot(instruction="ldadda", function="__aarch64_ldadd4_acq")
+    assert remedy(line).startswith("Count per CPU")
+    for caller, begins in (("pthread_rwlock_rdlock", "Read under SRCU"), ("pthread_mutex_lock",
+                           "Hold the lock less often")):  # fmt: skip
+        site = msgspec.structs.replace(line.sites[0], module="libc.so.6", caller=caller)
+        assert remedy(msgspec.structs.replace(line, sites=[site])).startswith(begins)
+
+
 def lock_line(readers: float, writers: float, module: str = "libc.so.6", **more) -> Hot:
     """A line whose samples are of taking a readers-writer lock, and some of releasing it."""
     shares = {"rdlock": readers, "wrlock": writers, "unlock": 0.1}

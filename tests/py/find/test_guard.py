@@ -1,0 +1,189 @@
+"""The guard for builds: what is new against an earlier result, and the recipes of the page."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+from find.test_movement import MOVES, STAYS, hot
+
+from linewright.analysis.intervals import wilson_score
+from linewright.errors import UserError
+from linewright.find import guard
+from linewright.find.sharing_schema import Result
+from support import waiting
+from support.finding import SAMPLER
+from support.places import ROOT
+
+PAGE = (ROOT / "docs/guide/find.md").read_text().split("## A guard for builds")[1].split("\n## ")[0]
+RECIPES = dict(re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL))
+PROGRAM = """
+#include <pthread.h>
+#include <stdint.h>
+uint64_t apart[64] __attribute__((aligned(256))), together[8] __attribute__((aligned(256)));
+#ifdef SHARED
+#define WORD(i) &together[i]
+#else
+#define WORD(i) &apart[32 * (i)]
+#endif
+static pthread_barrier_t both;
+static void *count(void *word) {
+    pthread_barrier_wait(&both);
+    for (int i = 0; i < 5000000; i++) __atomic_fetch_add((uint64_t *)word, 1, __ATOMIC_SEQ_CST);
+    return 0;
+}
+#ifndef NO_MAIN
+int main(void)
+#else
+void pair(void)
+#endif
+{
+    pthread_t t[2];
+    pthread_barrier_init(&both, 0, 2);
+    for (int i = 0; i < 2; i++) pthread_create(&t[i], 0, count, WORD(i));
+    for (int i = 0; i < 2; i++) pthread_join(t[i], 0);
+#ifndef NO_MAIN
+    return 0;
+#endif
+}
+"""
+BENCH = """
+#include <benchmark/benchmark.h>
+extern "C" void pair(void);
+static void BM_pair(benchmark::State &state) { for (auto _ : state) pair(); }
+BENCHMARK(BM_pair);
+BENCHMARK_MAIN();
+"""
+
+
+def result(*lines, samples: int = 1000, source: str = "timer") -> Result:
+    more = dict(arch="x86_64", seconds=1.0, lost=0, threads=2, alone=[], overhead=None, blind=["x"])
+    return Result(
+        linewright_find_result=2,
+        source=source,
+        program="p",
+        samples=samples,
+        lines=[*lines],
+        **more,
+    )
+
+
+def named(name: str, share: float = 0.5, **more):
+    seen = wilson_score(round(1000 * share), 1000)
+    return msgspec.structs.replace(hot(MOVES), object=name, share=seen, **more)
+
+
+def test_a_line_is_the_same_whatever_its_address_thread_and_field():
+    before = result(named("shards + 16", address=4096))
+    assert guard.new_lines(result(named("shards + 80, other", address=8192)), before) == []
+    (new,) = guard.new_lines(result(named("queue")), before)
+    assert guard.name(new) == "queue"
+    changed = named("shards + 16", kind="false")
+    assert guard.new_lines(result(changed), before) == [changed], "another kind is another finding"
+
+
+def test_what_stays_and_what_the_baseline_could_not_see_is_not_new():
+    assert guard.new_lines(result(hot(STAYS)), result()) == []
+    assert guard.new_lines(result(named("rare", 0.004)), result(samples=100)) == []
+    assert guard.new_lines(result(named("rare", 0.004)), result(samples=100_000)) != []
+
+
+def test_the_power_is_that_of_the_samples():
+    """With the stated share, 95 of 100 runs have the three samples that make a line."""
+    import numpy as np
+
+    share = guard.least_share(result(samples=5000))
+    drawn = np.random.default_rng(1).binomial(5000, share, 20_000)
+    assert 0.945 < np.mean(drawn >= 3) < 0.955
+    assert guard.least_share(result(source="exact")) == 0
+
+
+def test_a_file_that_is_no_result_is_refused(tmp_path):
+    (tmp_path / "a.json").write_text("{}")
+    with pytest.raises(UserError, match="no result of find"):
+        guard.read(str(tmp_path / "a.json"))
+
+
+def test_junit_and_sarif_fail_the_new_lines(tmp_path):
+    old, new = named("old"), named("new")
+    for ending in ("xml", "sarif", "json"):
+        guard.write(str(tmp_path / f"a.{ending}"), result(old, new), [new])
+    suite = ElementTree.parse(tmp_path / "a.xml").getroot()
+    failed = [case.get("name") for case in suite if case.find("failure") is not None]
+    assert (suite.get("tests"), suite.get("failures"), failed) == ("2", "1", ["new"])
+    (run,) = json.loads((tmp_path / "a.sarif").read_text())["runs"]
+    levels = {r["message"]["text"].split(":")[0]: r["level"] for r in run["results"]}
+    assert levels == {"old": "note", "new": "error"}
+    assert len(guard.read(str(tmp_path / "a.json")).lines) == 2
+
+
+@pytest.fixture
+def folder(sampling, tmp_path, monkeypatch):
+    """A folder with the program in both builds, a result of the one that shares nothing, and
+    `linewright` on the path."""
+    for tool in ("gcc", "qemu-x86_64"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"no {tool}")
+    (tmp_path / "a.c").write_text(PROGRAM)
+    for name, more in (("program", []), ("shared", ["-DSHARED"])):
+        command = ["gcc", "-O1", "-g", "-pthread", *more, "-o", name, "a.c"]
+        subprocess.run(command, cwd=tmp_path, check=True)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/linewright").write_text(f'#!/bin/sh\nexec {sys.executable} -m linewright "$@"')
+    (tmp_path / "bin/linewright").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    monkeypatch.setenv("LINEWRIGHT_FIND", str(SAMPLER))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def made(*command: str) -> int:
+    return waiting.run(command).returncode
+
+
+def baseline(*words: str) -> None:
+    assert made("linewright", "find", "-o", "lines.json", *words) == 0
+
+
+def test_the_recipe_for_pytest(folder):
+    baseline("--exact", "--", "./program")
+    (folder / "test_lines.py").write_text(RECIPES["python"])
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_lines.py"]
+    assert made(*command) == 0
+    os.replace("shared", "program")
+    assert made(*command) == 1
+
+
+def test_the_recipe_for_ctest(folder):
+    if shutil.which("ctest") is None:
+        pytest.skip("no ctest")
+    baseline("--exact", "--", "./program")
+    head = "cmake_minimum_required(VERSION 3.25)\nproject(a C)\nenable_testing()\n"
+    build = "add_executable(program a.c)\ntarget_link_libraries(program pthread)\n"
+    for more, wanted in (("", 0), ("add_compile_definitions(SHARED)\n", 8)):
+        (folder / "CMakeLists.txt").write_text(head + more + build + RECIPES["cmake"])
+        assert made("cmake", "-S", ".", "-B", "build") == made("cmake", "--build", "build") == 0
+        assert made("ctest", "--test-dir", "build") == wanted
+    failed = ElementTree.parse(folder / "build/lines.xml").getroot().get("failures")
+    assert failed == "1"
+
+
+def test_the_recipe_for_google_benchmark(folder):
+    (folder / "b.cpp").write_text(BENCH)
+    link = ["b.cpp", "a.o", "-lbenchmark", "-pthread", "-o", "bench"]
+    for more, wanted in (("", 0), ("-DSHARED", 1)):
+        define = ["-DNO_MAIN", *([more] if more else [])]
+        assert made("gcc", "-O1", "-g", "-c", "-o", "a.o", *define, "a.c") == 0
+        if made("g++", "-O1", *link):
+            pytest.skip("no Google Benchmark")
+        if not wanted:
+            baseline("--exact", "--", "./bench", "--benchmark_min_time=0.01")
+        assert made("sh", "-c", RECIPES["sh"]) == wanted
