@@ -14,17 +14,15 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import msgspec
-from scipy import stats
 
 from linewright import numbers
 from linewright.errors import UserError
 from linewright.find.result_document import cost_text, kind_text, site_text
-from linewright.find.sharing_result import FEWEST_SAMPLES
 from linewright.find.sharing_schema import Hot, Result
 
-POWER = 0.95
-SEEN = float(stats.chi2.ppf(POWER, 2 * FEWEST_SAMPLES)) / 2
-"""Samples that a line has on average if 95 in 100 runs see as many as make a finding (Poisson)."""
+SEEN = 6.296
+"""Samples that a line has on average if 95 in 100 runs see the three that make a finding
+(sharing_result.FEWEST_SAMPLES; Poisson: half the 95 % quantile of chi-squared with 6 degrees)."""
 _OF_A_RUN = re.compile(r" of thread \d+| \+ (?:0x)?[0-9a-f]+|, \d+ [KM]iB mapped.*| \(.*?\)")
 SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
