@@ -7,15 +7,17 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import struct
 from collections.abc import Iterator
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from elftools.common.exceptions import DWARFError, ELFError
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE, AttributeValue
-from elftools.dwarf.dwarfinfo import DWARFInfo
+from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DWARFInfo
 from elftools.dwarf.locationlists import BaseAddressEntry as LocationBase
 from elftools.dwarf.locationlists import LocationEntry, LocationParser
 from elftools.dwarf.ranges import BaseAddressEntry
@@ -30,6 +32,10 @@ _SAME = ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_
 _PARTS = ("DW_TAG_member", "DW_TAG_inheritance")
 _BLOCKS = ("DW_TAG_lexical_block", "DW_TAG_inlined_subroutine")
 _PLACES = {"DW_AT_low_pc", "DW_AT_ranges"}
+_SECTIONS = {1: ".debug_info.dwo", 3: ".debug_abbrev.dwo", 4: ".debug_line.dwo",
+             5: ".debug_loclists.dwo", 6: ".debug_str_offsets.dwo",
+             8: ".debug_rnglists.dwo"}  # fmt: skip
+"""By their numbers in a package's index."""
 MOST_DEEP = 8
 """Members of members in which pointers are looked for: std::unique_ptr has its own six deep."""
 _OP_ADDR, _OP_ADDRX, _OP_REG, _OP_BREG, _OP_STACK_VALUE = 0x03, 0xA1, 0x50, 0x70, 0x9F
@@ -209,31 +215,106 @@ def _unit(path: str, code: int) -> DIE | None:
 
 
 class _SplitFile(ELFFile):
-    """A .dwo file, whose sections have the names of other files' with that ending."""
+    """A .dwo file, whose sections have the names of other files' with that ending; of a .dwp
+    package the parts that one unit's own .dwo file had."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(file)
+        self.parts: dict[str, list[slice]] = {}
+        """By section; the whole section where it is not there."""
 
     def get_section_by_name(self, name: str) -> Section | None:
         return super().get_section_by_name(name + ".dwo")
+
+    def _read_dwarf_section(self, section: Section, relocate: bool) -> DebugSectionDescriptor:
+        found = super()._read_dwarf_section(section, relocate)
+        # Units of types have sections of their own with the same name.
+        every = [s.data() for s in self.iter_sections() if s.name == section.name]
+        if section.name in self.parts:
+            every = [every[0][part] for part in self.parts[section.name]]
+        data = b"".join(every)
+        return found._replace(stream=BytesIO(data), size=len(data))
+
+    def select(self, dwo_id: int) -> bool:
+        """Of a package, take the parts of this unit, and of the units of types beside it; False
+        where it has none."""
+        units = dict(self._index(".debug_cu_index"))
+        if dwo_id not in units:
+            return False
+        mine = units[dwo_id]
+        name = ".debug_info.dwo"
+        beside = [row[name] for _, row in self._index(".debug_tu_index")
+                  if row[".debug_abbrev.dwo"] == mine[".debug_abbrev.dwo"]]  # fmt: skip
+        self.parts = {section: [part] for section, part in mine.items()}
+        self.parts[name] = [mine[name], *beside]
+        return True
+
+    def _index(self, name: str) -> Iterator[tuple[int, dict[str, slice]]]:
+        """Signature and parts of each unit of an index (DWARF 5, 7.3.5.3)."""
+        section = ELFFile.get_section_by_name(self, name)
+        data = section.data() if section else b""
+        if len(data) < 16 or data[0] != 5:
+            return
+        columns, units, slots = struct.unpack_from("<3I", data, 4)
+        signatures = struct.unpack_from(f"<{slots}Q", data, 16)
+        rows = struct.unpack_from(f"<{slots}I", data, 16 + 8 * slots)
+        table = struct.unpack_from(f"<{(2 * units + 1) * columns}I", data, 16 + 12 * slots)
+        names = [_SECTIONS.get(number, "") for number in table[:columns]]
+        for signature, row in zip(signatures, rows, strict=True):
+            if row:
+                begins = table[row * columns :][:columns]
+                sizes = table[(units + row) * columns :][:columns]
+                parts = [slice(at, at + size) for at, size in zip(begins, sizes, strict=True)]
+                yield signature, dict(zip(names, parts, strict=True))
 
 
 @lru_cache(maxsize=64)
 def _whole(path: str, offset: int) -> DIE:
     """A unit's top entry; of split DWARF (-gsplit-dwarf, version 5) that in the .dwo file, looked
-    for where the compiler put it and beside the program."""
+    for where the compiler put it and beside the program, or in the program's .dwp package."""
     skeleton = _dwarf(path).get_CU_at(offset).get_top_DIE()
     given = skeleton.attributes
     if "DW_AT_dwo_name" not in given:
         return skeleton
     name, folder = (os.fsdecode(given[at].value) for at in ("DW_AT_dwo_name", "DW_AT_comp_dir"))
-    for place in (Path(folder, name), Path(path).resolve().parent / Path(name).name):
+    beside, dwo_id = Path(path).resolve(), skeleton.cu["dwo_id"]
+    package = beside.with_name(f"{beside.name}.dwp")
+    for place in (Path(folder, name), beside.parent / Path(name).name, package):
         if not place.is_file():
             continue
         with place.open("rb") as file:
-            dwarf = _SplitFile(file).get_dwarf_info(False, follow_links=False)
+            split = _SplitFile(file)
+            if place == package and not split.select(dwo_id):
+                continue
+            dwarf = split.get_dwarf_info(False, follow_links=False)
         dwarf.debug_addr_sec = skeleton.dwarfinfo.debug_addr_sec
-        unit = next(dwarf.iter_CUs())
-        if unit["dwo_id"] == skeleton.cu["dwo_id"]:
-            return _based(unit, skeleton)
+        units = list(dwarf.iter_CUs())
+        for unit in units:
+            if unit.header.get("dwo_id") == dwo_id:
+                for other in units:
+                    _based(other, skeleton)
+                return unit.get_top_DIE()
     return skeleton
+
+
+@lru_cache(maxsize=16)
+def _type_units(dwarf: DWARFInfo) -> dict[int, DIE]:
+    """The types with units of their own (-fdebug-types-section), by signature."""
+    five = [u for u in dwarf.iter_CUs() if "type_signature" in u.header]
+    return {u["type_signature"]: u.get_DIE_from_refaddr(u.cu_offset + u["type_offset"])
+            for u in five}  # fmt: skip
+
+
+def _referred(die: DIE, name: str) -> DIE:
+    """The entry that an attribute leads to, in whatever unit."""
+    given = die.attributes[name]
+    if given.form != "DW_FORM_ref_sig8":
+        found = die.get_DIE_from_attribute(name)
+    elif die.dwarfinfo.has_debug_types():  # version 4
+        found = die.dwarfinfo.get_DIE_by_sig8(given.raw_value)
+    else:
+        found = _type_units(die.dwarfinfo)[given.raw_value]
+    return _referred(found, "DW_AT_signature") if "DW_AT_signature" in found.attributes else found
 
 
 def _based(unit: CompileUnit, skeleton: DIE) -> DIE:
@@ -325,19 +406,16 @@ def _name(die: DIE) -> str:
         )
         if link is None:
             return ""
-        die = die.get_DIE_from_attribute(link)
+        die = _referred(die, link)
     return die.attributes["DW_AT_name"].value.decode("utf-8", "replace")
 
 
 def _type(die: DIE) -> DIE:
     """The type that something has, without names and qualifiers around it."""
     while "DW_AT_type" not in die.attributes:
-        die = die.get_DIE_from_attribute(
-            "DW_AT_abstract_origin"
-            if "DW_AT_abstract_origin" in die.attributes
-            else "DW_AT_specification"
-        )
-    found = die.get_DIE_from_attribute("DW_AT_type")
+        origin = "DW_AT_abstract_origin" in die.attributes
+        die = _referred(die, "DW_AT_abstract_origin" if origin else "DW_AT_specification")
+    found = _referred(die, "DW_AT_type")
     return _type(found) if found.tag in _SAME else found
 
 

@@ -80,9 +80,43 @@ COMPILERS = {
         CPP,
         "clang++-14 -O2 -std=c++20 -gdwarf-5 -gsplit-dwarf -o program program.cpp",
     ),
+    "g++, types apart": (
+        CPP,
+        "g++ -O2 -std=c++20 -gdwarf-5 -fdebug-types-section -o program program.cpp",
+    ),
+    "g++, DWARF 4, types apart": (
+        CPP,
+        "g++ -O2 -std=c++20 -gdwarf-4 -fdebug-types-section -o program program.cpp",
+    ),
+    "g++, split, types apart": (
+        CPP,
+        "g++ -O2 -std=c++20 -gdwarf-5 -gsplit-dwarf -fdebug-types-section -o program program.cpp",
+    ),
+    "g++, packed": (CPP, "g++ -O2 -std=c++20 -gdwarf-5 -gsplit-dwarf -o program program.cpp"),
+    "g++, packed, types apart": (
+        CPP,
+        "g++ -O2 -std=c++20 -gdwarf-5 -gsplit-dwarf -fdebug-types-section -o program program.cpp",
+    ),
+    "clang++, packed": (
+        CPP,
+        "clang++-14 -O2 -std=c++20 -gdwarf-5 -gsplit-dwarf -o program program.cpp",
+    ),
     "rustc": (RUST, "rustc --edition 2024 -g -O -o program program.rs"),
     "go": (GO, "go build -o program program.go"),
 }
+
+
+def pack(folder: Path) -> None:
+    """The .dwo files of a program, and of another one that stands before it, in one package."""
+    if shutil.which("llvm-dwp") is None:
+        pytest.skip("no llvm-dwp")
+    (folder / "other.c").write_text("struct other { long a; } other; int main(void) { return 0; }")
+    words = "gcc -gdwarf-5 -gsplit-dwarf -o other other.c"
+    subprocess.run(words.split(), cwd=folder, check=True)
+    files = sorted(folder.glob("*.dwo"))
+    subprocess.run(["llvm-dwp", *files, "-o", folder / "program.dwp"], check=True)
+    for file in files:
+        file.unlink()
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +133,8 @@ def built(tmp_path_factory):
             folder = tmp_path_factory.mktemp("language")
             (folder / words[-1]).write_text(source)
             subprocess.run(words, cwd=folder, check=True)
+            if "packed" in compiler:
+                pack(folder)
             known[compiler] = str(folder / "program")
         return known[compiler]
 
