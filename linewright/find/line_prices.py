@@ -21,13 +21,14 @@ from pathlib import Path
 import msgspec
 
 from linewright.analysis.intervals import extremes
+from linewright.analysis.merge import BAND
 from linewright.errors import LinewrightError
 from linewright.families import family_of
 from linewright.find.lock_use import lock_use
 from linewright.find.notes import note
 from linewright.find.sharing_schema import Ceiling, Hot
 from linewright.forms import listed, standing_for
-from linewright.schema import Cell, Context, Estimate, Record
+from linewright.schema import Cell, Context, Estimate, Interval, Record
 
 MOST_NAMED = 2
 """Record files that a refusal names; more are counted."""
@@ -46,12 +47,12 @@ PLANS = {
 
 class Prices:
     """Alone and contended costs by form, each with the least and the greatest of its launches:
-    these are few and often of several modes."""
+    these are few and often of several modes.  Of a simulated one with the ends of its bands."""
 
     def __init__(self, contexts: Sequence[Context], records: Iterable[Record]) -> None:
         emulated = {c.context_id for c in contexts if c.emulated}
-        alone: dict[str, list[float]] = defaultdict(list)
-        contended: dict[str, list[float]] = defaultdict(list)
+        alone: dict[str, list[Record]] = defaultdict(list)
+        contended: dict[str, list[Record]] = defaultdict(list)
         for record in records:
             cell = record.cell
             if (
@@ -64,9 +65,9 @@ class Prices:
                 continue
             to = {"none": alone, "same_line": contended}.get(cell.contender)
             if to is not None:
-                to[cell.form].append(statistics.median(record.window_ns))
-        self._alone = {form: extremes(values) for form, values in alone.items()}
-        self._contended = {form: extremes(values) for form, values in contended.items()}
+                to[cell.form].append(record)
+        self._alone = {form: _price(records) for form, records in alone.items()}
+        self._contended = {form: _price(records) for form, records in contended.items()}
 
     def __bool__(self) -> bool:
         """Whether any form has both prices."""
@@ -103,6 +104,16 @@ class Prices:
             contended_ns=contended,
             plain=plain,
         )
+
+
+def _price(records: Sequence[Record]) -> Interval:
+    """The median of some launches, with the least and the greatest, or the widest band."""
+    found = extremes([statistics.median(record.window_ns) for record in records])
+    bands = [r.metrics[end] for r in records for end in ("p05_ns", "p95_ns") if end in r.metrics]
+    if not bands:
+        return found
+    low, high = min(found.low_ns, *bands), max(found.high_ns, *bands)
+    return msgspec.structs.replace(found, low_ns=low, high_ns=high, confidence=BAND)
 
 
 def _as_in_programs(cell: Cell) -> bool:

@@ -36,6 +36,7 @@ def record(
     work: int = 0,
     launch: int = 0,
     status: str = "ok",
+    **more: object,
 ) -> Record:
     cell = Cell(operation="add", form=form, contender=contender, work_iters=work)
     return Record(
@@ -47,6 +48,7 @@ def record(
         launch=launch,
         status=status,
         window_ns=[ns] * 3,
+        **more,
     )
 
 
@@ -132,6 +134,11 @@ def test_a_simulated_machine_prices_a_ceiling_where_it_is_named_and_that_is_said
     known, said = from_files([path], "Some CPU", named=True)
     assert known.ceiling(hot(), "x86_64").gain.value == pytest.approx(0.5 * 0.75)
     assert "simulated machine server" in said and "no measurement" in said
+    band = simulated_file(tmp_path, "wide", metrics={"p05_ns": 4.0, "p95_ns": 40.0})
+    ceiling = from_files([band], "Some CPU", named=True)[0].ceiling(hot(), "x86_64")
+    for price in (ceiling.alone_ns, ceiling.contended_ns):
+        assert (price.low_ns, price.high_ns, price.confidence) == (4.0, 40.0, 0.9)
+    assert ceiling.gain.low == 0 and ceiling.gain.high == pytest.approx(hot().share.high * 0.9)
     unasked, why = from_files([path], "Some CPU")
     assert unasked is None and "no records of this machine" in why
     bounds = simulated_file(tmp_path, "bounds", status="unavailable")
