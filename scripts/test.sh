@@ -88,8 +88,8 @@ one() { # one STEP
         pytest) if [[ -n $early ]]; then await_early; else run_pytest 'not slow'; fi ;;
         pytest-long) run_pytest 'slow or cross' ;;
         tsan) build tsan && run_tsan ;;
-        # What most strangers do; all steps are for a release.
-        roots) LINEWRIGHT_ROOT_STEPS=${LINEWRIGHT_ROOT_STEPS-measure pip} tests/packages/roots/run ;;
+        # What most strangers do, and their compilers; all steps are for a release.
+        roots) LINEWRIGHT_ROOT_STEPS=${LINEWRIGHT_ROOT_STEPS-measure pip compilers} tests/packages/roots/run ;;
         *) build "$1" && run_ctest "$1" -L "$long_elsewhere" ;;
     esac
 }
