@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from linewright import numbers
 from linewright.analysis.summary import Summary
 from linewright.say.cost_words import doubt_mark
 from linewright.say.document import DrawnCell
@@ -38,6 +39,7 @@ def _drawn(s: Summary) -> dict[str, Any]:
         "cpus": s.cpus,
         "status": s.status,
         **interval("ns", s.issue),
+        "figure": numbers.cost(s.issue.median_ns),
         **interval("exposed", s.exposed),
         # The figure that a cell is compared by: the exposed cost where there is work around it.
         "cost": f"exposed, {of.around}" if exposed else included,

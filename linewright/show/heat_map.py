@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from linewright import numbers
 from linewright.analysis.summary import grouped
 from linewright.say.document import Document
 from linewright.schema import Cell
@@ -29,8 +28,8 @@ def print_heat_map(operation: str, document: Document, console: Console) -> None
     contention."""
     cells = [(cell, row) for cell, row in document.cells if cell.operation == operation]
     cells = [(cell, row) for cell, row in cells if (row["ns"] or 0) > 0]
-    logs = [math.log(row["ns"]) for _, row in cells]
-    scale = _Scale(min(logs), max(logs), encodes(SHADES, console.encoding))
+    ends = [end((row for _, row in cells), key=lambda row: row["ns"]) for end in (min, max)]
+    scale = _Scale(*ends, encodes(SHADES, console.encoding))
     works = sorted({cell.work_iters for cell, _ in cells})
     ordered = sorted(cells, key=lambda c: c[0].situation.rank)
     lines = list(dict.fromkeys(row["contention"] for _, row in ordered))
@@ -59,10 +58,10 @@ def _name(cell: Cell) -> str:
 
 
 class _Scale(NamedTuple):
-    """Logarithms of the least and the greatest cost, and whether block elements can be printed."""
+    """The cells of the least and the greatest cost, and whether block elements can be printed."""
 
-    low: float
-    high: float
+    low: Mapping[str, Any]
+    high: Mapping[str, Any]
     blocks: bool
 
     @property
@@ -71,7 +70,7 @@ class _Scale(NamedTuple):
 
     @property
     def legend(self) -> str:
-        low, high = (numbers.cost(math.exp(end)) for end in (self.low, self.high))
+        low, high = self.low["figure"], self.high["figure"]
         ends = f"From {low} ns ({self.signs[1]}: more) to {high} ns ({self.signs[-1]})"
         return f"{ends}, logarithmic."
 
@@ -79,8 +78,8 @@ class _Scale(NamedTuple):
         """A cost beside its shade."""
         if row is None:
             return Text(" " * _COLUMN)
-        span = self.high - self.low
-        share = (math.log(row["ns"]) - self.low) / span if span > 0 else 0.0
+        cost, low, high = (math.log(of["ns"]) for of in (row, self.low, self.high))
+        share = (cost - low) / (high - low) if high > low else 0.0
         sign, colour = (of[min(len(of) - 1, int(share * len(of)))] for of in (self.signs, _COLOURS))
-        text = f"{sign}{numbers.cost(row['ns']) + row['mark']:>{_COLUMN - 2}} "
+        text = f"{sign}{row['figure'] + row['mark']:>{_COLUMN - 2}} "
         return Text(text, style=f"{'black' if share > 0.55 else 'white'} on {colour}")
