@@ -40,6 +40,10 @@ def test_compiles_and_holds_once(harness, name, text, flags, passes, tmp_path):
         subprocess.run([program], check=True, timeout=60)
 
 
+def test_the_checker_is_given_every_mutant_of_a_lock_that_the_interleaver_is_given():
+    assert {text for _, text, _, _ in run.BIASED} == {"original", *run.biased.MUTANTS}
+
+
 def test_without_the_checker_nothing_passes(monkeypatch):
     monkeypatch.setenv("PATH", "")
     good, lines = run.genmc()
