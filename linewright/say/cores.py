@@ -9,7 +9,7 @@ from linewright.analysis import setting_choice
 from linewright.analysis.core_differences import core_differences
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.setting_choice import Choice
-from linewright.say.document import Topic
+from linewright.say.document import Topic, topic
 from linewright.say.phrases import PLACES, modes_text, sharers_of
 from linewright.say.sentence import verbatim
 from linewright.units import cpu_text
@@ -35,8 +35,7 @@ def nearness(m: MachineAnswers) -> Topic | None:
         ratio = f", {numbers.about_times(r.value, r.low, r.high)} {c.reference}" if r else ""
         cpu = f"; CPU {c.cpu}" if c.cpu >= 0 else ""
         lines.append(verbatim(f"{c.form} {PLACES[c.where]}{ratio}{counts}{cpu}", c.ids))
-    title = "Near or far, by core and line"
-    return Topic(name="near_far", title=title, lines=lines, data=list(m.classes)) if lines else None
+    return topic("near_far", "Near or far, by core and line", lines, list(m.classes))
 
 
 def cores(m: MachineAnswers) -> Topic | None:
@@ -75,7 +74,7 @@ def cores(m: MachineAnswers) -> Topic | None:
             text = "a process has one setting: pin it to cores of one type, or take the setting "
             lines.append(verbatim(text + "whose cost you can bear", basis="rule"))
     data = {"differences": differing, "types": types, "one_setting": costs}
-    return Topic(name="cores", title="Cores that differ", lines=lines, data=data) if lines else None
+    return topic("cores", "Cores that differ", lines, data)
 
 
 def _of_type(
@@ -107,5 +106,4 @@ def several(m: MachineAnswers) -> Topic | None:
         text = f"and {more} more cells, in --json: on a machine that others use, measure again "
         rest = [d["id"] for d in data[MOST_GROUPS:]]
         lines[MOST_GROUPS:] = [verbatim(f"{text}when it is quiet", rest)]
-    title = "More than one figure: no single number is right"
-    return Topic(name="bimodal", title=title, lines=lines, data=data) if lines else None
+    return topic("bimodal", "More than one figure: no single number is right", lines, data)

@@ -50,6 +50,11 @@ class Topic(Struct, frozen=True, kw_only=True):
     data: Any
 
 
+def topic(name: str, title: str, lines: list[Sentence], data: Any) -> Topic | None:
+    """A topic; None where there is nothing to say."""
+    return Topic(name=name, title=title, lines=lines, data=data) if lines else None
+
+
 class Decision(Struct, frozen=True, kw_only=True):
     """What to set for a process."""
 

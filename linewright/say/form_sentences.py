@@ -10,7 +10,7 @@ from linewright.analysis.findings import Finding
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import grouped
 from linewright.families import family_of
-from linewright.say.document import Topic
+from linewright.say.document import Topic, topic
 from linewright.say.phrases import (
     all_within_text,
     crossing_text,
@@ -25,8 +25,7 @@ def overtaking(m: MachineAnswers) -> Topic | None:
     """Where one form overtakes the default."""
     found = [c for c in m.crossovers if not family_of(c.operation).advice]
     lines = [verbatim(crossing_text(c, m.context), c.ids) for c in found]
-    title = "Where one form overtakes another"
-    return Topic(name="crossovers", title=title, lines=lines, data=found) if lines else None
+    return topic("crossovers", "Where one form overtakes another", lines, found)
 
 
 def code(m: MachineAnswers) -> Topic | None:
@@ -46,7 +45,7 @@ def code(m: MachineAnswers) -> Topic | None:
         text = "until more is known, since other forms are undecided at some point: "
         text += f"{numbers.join([each for each, _ in unknown])}; {measure_again(m)}"
         lines.append(verbatim(text, [i for _, ids in unknown for i in ids]))
-    return Topic(name="code", title="In code", lines=lines, data=data) if lines else None
+    return topic("code", "In code", lines, data)
 
 
 def _written(found: Sequence[Finding]) -> tuple[str, list[str]]:

@@ -11,7 +11,7 @@ from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary
 from linewright.forms import made_of
-from linewright.say.document import Topic
+from linewright.say.document import Topic, topic
 from linewright.say.flag_words import explain
 from linewright.say.model_error import errors
 from linewright.say.name_words import FEW_LAUNCHES, WITHHELD
@@ -91,11 +91,9 @@ def _unshown(summaries: Sequence[Summary]) -> list[Sentence]:
 def control(m: MachineAnswers) -> Topic | None:
     """The run's noise floor and its baseline loop."""
     said = control_sentences(m) if m.summaries and not m.emulated else []
-    if not said:
-        return None
     lines = [verbatim(render(s), s.cells, s.basis) for s in said]
     data = {"floors": list(m.floors.values()), "work_loop": m.work_loop}
-    return Topic(name="control", title="The run's own control", lines=lines, data=data)
+    return topic("control", "The run's own control", lines, data)
 
 
 def unknown(m: MachineAnswers) -> Topic:

@@ -150,15 +150,13 @@ def all_within_text(same: Iterable[Judgement]) -> str:
     for j in same:
         known = widest.get(j.contrast.scale)
         widest[j.contrast.scale] = j if known is None or j.within > known.within else known
-    both = [
-        f"{numbers.within(widest[scale].within, scale)}{where}"
-        for scale, where in _SCALES.items()
-        if scale in widest
-    ]
-    return (
-        numbers.join(both)
-        if len(both) > 1
-        else "".join(numbers.within(j.within, s) for s, j in widest.items())
+    both = len(widest) > 1
+    return numbers.join(
+        [
+            numbers.within(widest[scale].within, scale) + where * both
+            for scale, where in _SCALES.items()
+            if scale in widest
+        ]
     )
 
 
@@ -167,11 +165,8 @@ _SCALES = {"ratio": " back to back", "ns": " with work"}
 
 def figure_text(ns: float, f: Finding) -> str:
     """A figure of a finding: a time, or what is exposed of it."""
-    if f.withheld:
-        return f"{numbers.figure(ns)} ns with its work"
-    return (
-        f"{numbers.figure(ns)} ns exposed" if f.figure == "exposed" else f"{numbers.figure(ns)} ns"
-    )
+    kind = " with its work" if f.withheld else " exposed" if f.figure == "exposed" else ""
+    return f"{numbers.figure(ns)} ns{kind}"
 
 
 def shown_text(f: Finding) -> str:

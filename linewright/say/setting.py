@@ -17,7 +17,7 @@ from linewright.analysis.setting_choice import (
     turns,
 )
 from linewright.analysis.summary import grouped
-from linewright.say.document import Decision, Topic
+from linewright.say.document import Decision, Topic, topic
 from linewright.say.machine_lines import EMULATED
 from linewright.say.name_words import FEW_LAUNCHES
 from linewright.say.phrases import (
@@ -109,11 +109,7 @@ def classes(m: MachineAnswers) -> Topic | None:
         for c in m.choices
         for text, points in _choice_lines(c, m)
     ]
-    return (
-        Topic(name="classes", title="By class of operations", lines=lines, data=m.choices)
-        if lines
-        else None
-    )
+    return topic("classes", "By class of operations", lines, m.choices)
 
 
 def _words(name: str) -> str:
