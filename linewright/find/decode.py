@@ -190,7 +190,7 @@ class Decoder:
         ahead, behind = self._ahead(pid, ip, bits, window)
         key = (begin, data, ip, ahead, bits)
         if key not in self._decoded:
-            before = self._arch.backwards(data, begin, ip, bits)[-window:]
+            before = self._arch.backwards(data, begin, ip, bits, window)
             joined = any(i.target == ip for i in (*before, *behind))
             self._decoded[key] = tuple(_resolvable(before, behind, self._arch, joined))
         return self._decoded[key]
@@ -282,7 +282,9 @@ class _X86:
     def stalls(self, instruction: _Instruction, distance: int) -> bool:
         return instruction.atomic and distance == 0
 
-    def backwards(self, data: bytes, begin: int, ip: int, bits: int) -> list[_Instruction]:
+    def backwards(
+        self, data: bytes, begin: int, ip: int, bits: int, most: int = WINDOW
+    ) -> list[_Instruction]:
         """Instructions that end at `ip`.  From the middle of one, decoding falls into step within a
         few: of sixteen starts the chain that most agree on is taken."""
         lite = self._modes[bits]
@@ -296,9 +298,10 @@ class _X86:
                 # falling into step.
                 votes[tail] += 1 + 8 * (skip == 0 and begin % 4096 == 0)
                 chains.setdefault(tail, chain)
-        if not votes:
-            return []
-        first = chains[votes.most_common(1)[0][0]][-WINDOW:][0][0]
+        if not votes:  # what is no code stands before it, as before a method of a JIT compiler
+            half = len(data) // 2
+            return self.backwards(data[half:], begin + half, ip, bits, most) if half else []
+        first = chains[votes.most_common(1)[0][0]][-most:][0][0]
         return self.forwards(data[first - begin :], first, bits)
 
     def forwards(self, data: bytes, begin: int, bits: int, most: int = 0) -> list[_Instruction]:
@@ -410,8 +413,10 @@ class _Arm64:
         near."""
         return instruction.atomic and distance < NEAR
 
-    def backwards(self, data: bytes, begin: int, ip: int, bits: int) -> list[_Instruction]:
-        skip = max(len(data) % 4, len(data) - 4 * WINDOW)
+    def backwards(
+        self, data: bytes, begin: int, ip: int, bits: int, most: int = WINDOW
+    ) -> list[_Instruction]:
+        skip = max(len(data) % 4, len(data) - 4 * most)
         return self.forwards(data[skip:], begin + skip, bits)
 
     def forwards(self, data: bytes, begin: int, bits: int, most: int = 0) -> list[_Instruction]:

@@ -112,6 +112,12 @@ def test_a_loop_in_anonymous_memory_that_begins_the_page() -> None:
     assert found.mnemonic == "lock inc"
 
 
+def test_code_behind_bytes_that_are_none_is_decoded() -> None:
+    """A JIT compiler's own data before its method; 06 is no instruction in 64-bit mode."""
+    found = sure("x86_64", "06" * 150 + "41ba01000000 f04d0fc15510 90", 162)
+    assert found is not None and (found.mnemonic, found.displacement) == ("lock xadd", 16)
+
+
 def test_code_that_is_not_known_gives_nothing() -> None:
     assert Decoder("x86_64", Bytes(b"")).operands(1, BASE + 8) == ()
 
