@@ -7,7 +7,9 @@ A long run says what is true: which comparisons differ by more than 10 %, and wh
 Runs of each budget are held against it: the share of these that they decide, what they contradict,
 and their widest interval. Then the same command is compared with itself, in turns
 (same_machine.py), as many times as `--pairs` says. With the defaults this takes two hours of an
-idle machine; `--long 15m --runs 1 --pairs 4` takes half an hour."""
+idle machine; a quarter of an hour takes
+
+    LINEWRIGHT_BUDGET=2s bench/claims/decided.py --long 3m --budgets 60s --runs 1"""
 
 from __future__ import annotations
 

@@ -69,6 +69,12 @@ SHAPES: Mapping[str, Noise] = {
     "launches: 30 %": noise_of(0.30),
     "launches: 10 %, all of it each cell's own": noise_of(0.10, own_share=1.0),
     "launches: 10 %, own share of every third cell three times": noise_of(0.10, unequal=3.0),
+    "the same, of a third of the cells drawn anew under each condition": noise_of(
+        0.10, unequal=3.0, anew=True
+    ),
+    "the same, of one cell in thirteen under every condition": noise_of(
+        0.10, unequal=3.0, every=13
+    ),
     "drift: 2.5 % a launch": noise_of(0.03, drift=0.025),
     "autocorrelation: 0.8 between windows": noise_of(0.03, within=0.05, correlation=0.8),
     "states: contended 1.5 times in half of the launches": noise_of(0.03, states=1.5),
@@ -84,7 +90,8 @@ def windows(
     x = scale * noise.rounds * series(rng, (1, launches, rounds), noise.rounds_correlation)
     x = x + scale * noise.within * series(rng, (FORMS, launches, rounds), noise.correlation)
     own = np.full(FORMS, noise.own)
-    own[::3] *= noise.unequal
+    more = rng.random(FORMS) < 1 / noise.every if noise.anew else np.arange(FORMS) % noise.every < 1
+    own[more] *= noise.unequal
     luck = own[:, None] * rng.standard_normal((FORMS, launches))
     if contended:
         luck += math.log(noise.states) * rng.integers(0, 2, (FORMS, launches))

@@ -78,8 +78,11 @@ class Noise:
     """Between placements of code, on each cell by itself: a placement comes again every `PLACES`
     launches."""
     unequal: float = 1.0
-    """Own deviation of one cell in three, spread over forms and conditions, is this many times as
+    """Own deviation of one cell in `every`, spread over forms and conditions, is this many times as
     large."""
+    every: int = 3
+    anew: bool = False
+    """In rule.py, where these are the same forms under every condition: drawn for each instead."""
 
 
 RECORDED_VM = Noise(
@@ -219,7 +222,9 @@ def launch(
         for work in {cell.work_iters for cell in plan}
     }
     for cell in plan:
-        own = noise.own * (noise.unequal if zlib.crc32(cell.id.encode()) % 3 == 0 else 1.0)
+        own = noise.own * (
+            noise.unequal if zlib.crc32(cell.id.encode()) % noise.every == 0 else 1.0
+        )
         slow = noise.states ** rng.integers(0, 2) if cell.contender == "same_line" else 1.0
         cost = costs[cell.id] * slow * np.exp(luck + rng.normal(0, own) + place[1][cell.id])
         loop, scale = loops[cell.work_iters], noise.contended if cell.contender != "none" else 1.0
