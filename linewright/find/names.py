@@ -27,7 +27,7 @@ _SYSTEM_SOURCE = re.compile(r"^(/usr/|/rustc/|/nix/store/)|/(c\+\+|\.cargo/regis
 """Sources of headers and libraries: the reader wants the line that they were inlined into."""
 _SYMBOLISERS = ("llvm-symbolizer", *(f"llvm-symbolizer-{n}" for n in range(22, 10, -1)))
 _TIMEOUT_S = 120
-_JITTED = re.compile(r"(?:0x)?([0-9a-f]{1,16}) ([0-9a-f]{1,8}) (.{1,400})", re.IGNORECASE)
+_JITTED = re.compile(r"(?:0x)?([0-9a-f]{1,16}) (?:0x)?([0-9a-f]{1,16}) (.{1,400})", re.IGNORECASE)
 """A line of the list that JIT compilers write for perf: address, size, name."""
 
 

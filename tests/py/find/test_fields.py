@@ -153,7 +153,9 @@ def test_functions_of_a_jit_compiler_have_the_names_it_lists(monkeypatch, tmp_pa
     where = dict(offset=0, device=0, inode=0, path="", executable=True, writable=True, shared=False)
     spaces.mapping(Map(time_ns=0, pid=4711, start=0x10000, length=0x1000, **where))
     listed = tmp_path / "perf-4711.map"
-    listed.write_text("10010 20 int Counter.add(int)\nno line\n10040 8 other\n")
+    listed.write_text(
+        "0x0000000000010010 0x0000000000000020 int Counter.add(int)\nno line\n10040 8 other\n"
+    )
     monkeypatch.setattr(spaces.store, "here", lambda path: str(tmp_path / os.path.basename(path)))
     assert Names(spaces).name(4711, 0x10018).function == "int Counter.add(int)"
     assert Names(spaces).extent(4711, 0x10018) == ("", 0x10010)
