@@ -29,7 +29,7 @@ def print_heat_map(operation: str, document: Document, console: Console) -> None
     cells = [(cell, row) for cell, row in document.cells if cell.operation == operation]
     cells = [(cell, row) for cell, row in cells if (row["ns"] or 0) > 0]
     ends = [end((row for _, row in cells), key=lambda row: row["ns"]) for end in (min, max)]
-    scale = _Scale(*ends, encodes(SHADES, console.encoding))
+    scale = _ShadeScale(*ends, encodes(SHADES, console.encoding))
     works = sorted({cell.work_iters for cell, _ in cells})
     ordered = sorted(cells, key=lambda c: c[0].situation.rank)
     lines = list(dict.fromkeys(row["contention"] for _, row in ordered))
@@ -57,7 +57,7 @@ def _name(cell: Cell) -> str:
     return cell.form + width + cell.situation.where + params
 
 
-class _Scale(NamedTuple):
+class _ShadeScale(NamedTuple):
     """The cells of the least and the greatest cost, and whether block elements can be printed."""
 
     low: Mapping[str, Any]

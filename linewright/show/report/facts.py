@@ -9,7 +9,7 @@ from linewright.say.cell_figures import ENDS, rounded
 from linewright.schema import Cell
 from linewright.show.report.material import Material
 
-Row = dict[str, Any]
+Datum = dict[str, Any]
 """What is drawn of one cell, by name."""
 
 
@@ -20,7 +20,7 @@ def params_text(cell: Cell, without: Sequence[str] = ()) -> str:
     )
 
 
-def over(row: Row, by: float) -> Row:
+def over(row: Datum, by: float) -> Datum:
     """A row's time with the ends of its interval, divided."""
     return {f"ns{e}": None if (v := row[f"ns{e}"]) is None else rounded(v / by) for e in ENDS}
 
@@ -31,7 +31,7 @@ def once(values: Iterable[Any]) -> list[Any]:
 
 
 def by_operation(
-    rows: Sequence[Row], operations: Iterable[str], draw: Callable[[str, list[Row]], Any]
+    rows: Sequence[Datum], operations: Iterable[str], draw: Callable[[str, list[Datum]], Any]
 ) -> list[Any]:
     """What is drawn of the rows of each operation that has any."""
     own = {o: [row for row in rows if row["operation"] == o] for o in operations}

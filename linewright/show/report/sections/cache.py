@@ -12,7 +12,7 @@ from linewright.say.cell_tables import STATES, TERMS
 from linewright.say.columns import table_of
 from linewright.schema import Cell
 from linewright.show.report import charts, facts
-from linewright.show.report.facts import Row
+from linewright.show.report.facts import Datum
 from linewright.show.report.material import Material, Series
 from linewright.show.report.parts import Chart, Control, Section
 
@@ -47,7 +47,7 @@ def section(material: Material) -> Section | None:
     return Section.of("cache", figures=figures, controls=[control], grids=grids)
 
 
-def _row(cell: Cell, row: Row, series: Series) -> Row:
+def _row(cell: Cell, row: Datum, series: Series) -> Datum:
     lines, entries, waits = cache_fit.terms_of(cell, series.answers.line_bytes)
     group = cache_fit.group_of(cell)
     fit = next((fit for fit in series.answers.cache_fits if fit.group == group), None)
@@ -63,10 +63,10 @@ def _row(cell: Cell, row: Row, series: Series) -> Row:
     }
 
 
-def _longest(rows: list[Row]) -> list[Row]:
+def _longest(rows: list[Datum]) -> list[Datum]:
     """Aligned lists; of those that differ in their number of entries alone, the longest."""
 
-    def kind(row: Row) -> tuple:
+    def kind(row: Datum) -> tuple:
         return (row["series"], row["form"], row["state"], row["bytes"], row["wait"])
 
     most: dict[tuple, int] = {}
@@ -75,7 +75,7 @@ def _longest(rows: list[Row]) -> list[Row]:
     return [row for row in rows if row["align"] == 0 and row["entries"] == most[kind(row)]]
 
 
-def _per_line(rows: list[Row], forms: list[str], material: Material, control: Control) -> Chart:
+def _per_line(rows: list[Datum], forms: list[str], material: Material, control: Control) -> Chart:
     rows = _longest(rows)
     base = (
         charts.base(rows)
@@ -122,7 +122,7 @@ def _per_line(rows: list[Row], forms: list[str], material: Material, control: Co
     )
 
 
-def _entry_bytes(rows: list[Row]) -> alt.X:
+def _entry_bytes(rows: list[Datum]) -> alt.X:
     label = (
         "datum.value >= 1048576 ? datum.value / 1048576 + ' MiB' :"
         " datum.value >= 1024 ? datum.value / 1024 + ' KiB' : datum.value + ' B'"

@@ -7,7 +7,7 @@ import altair as alt
 from linewright.plans.grid import OPERATIONS
 from linewright.say import report_words as say
 from linewright.show.report import charts, facts
-from linewright.show.report.facts import Row
+from linewright.show.report.facts import Datum
 from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
 
@@ -40,8 +40,8 @@ def section(material: Material) -> Section | None:
     )
 
 
-def _figure(series: str, cells: list[Row], material: Material, control: Control) -> Chart:
-    rows: list[Row] = [
+def _figure(series: str, cells: list[Datum], material: Material, control: Control) -> Chart:
+    rows: list[Datum] = [
         row
         | {
             "label": f"{row['operation']} · {row['form']}",

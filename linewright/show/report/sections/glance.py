@@ -5,7 +5,7 @@ from __future__ import annotations
 from linewright.plans.grid import OPERATIONS
 from linewright.say import report_words as say
 from linewright.show.report import charts, facts
-from linewright.show.report.facts import Row
+from linewright.show.report.facts import Datum
 from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
 
@@ -26,7 +26,7 @@ def section(material: Material) -> Section | None:
     classes = list(first.values())[:LANES]
     rows = [row | {"work": str(row["work"])} for _, row in cells]
 
-    def figure(operation: str, own: list[Row]) -> Chart:
+    def figure(operation: str, own: list[Datum]) -> Chart:
         return charts.by_name(
             [r for r in own if r["contention"] in classes and (r["ns"] or 0) > 0],
             material,

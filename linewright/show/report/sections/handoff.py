@@ -7,7 +7,7 @@ import altair as alt
 from linewright.say import report_words as say
 from linewright.say.phrases import DISTANCES
 from linewright.show.report import charts, facts
-from linewright.show.report.facts import Row
+from linewright.show.report.facts import Datum
 from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
 
@@ -44,7 +44,7 @@ def section(material: Material) -> Section | None:
     )
 
 
-def _row(row: Row) -> Row:
+def _row(row: Datum) -> Datum:
     """With the time of one handoff, of which a round trip has two."""
     distance = DISTANCES.get(row["apart"], row["apart"] or "unknown")
     pair = "CPU {} ↔ {}".format(*row["cpus"])
@@ -62,7 +62,7 @@ TIP = (
 )
 
 
-def _map(series: str, rows: list[Row], material: Material, definitions: Control) -> Chart:
+def _map(series: str, rows: list[Datum], material: Material, definitions: Control) -> Chart:
     mine = [r for r in rows if r["ns"] is not None and not r["work"]]
     both = [r | {"from": a, "to": b} for r in mine for a, b in (r["cpus"], r["cpus"][::-1])]
     cpus = sorted({r["from"] for r in both})
@@ -89,7 +89,7 @@ def _map(series: str, rows: list[Row], material: Material, definitions: Control)
     )
 
 
-def _classes(rows: list[Row], material: Material) -> Chart:
+def _classes(rows: list[Datum], material: Material) -> Chart:
     """All pairs by how far apart their cores are, one colour for each definition."""
     order = list(DISTANCES.values())
     far = lambda r: order.index(r["place"]) if r["place"] in order else len(order)

@@ -10,7 +10,7 @@ from linewright.plans.grid import OPERATIONS
 from linewright.say import report_words as say
 from linewright.schema import Cell
 from linewright.show.report import charts, facts
-from linewright.show.report.facts import Row
+from linewright.show.report.facts import Datum
 from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
 
@@ -55,7 +55,7 @@ def section(material: Material) -> Section | None:
     )
 
 
-def _row(cell: Cell, row: Row) -> Row:
+def _row(cell: Cell, row: Datum) -> Datum:
     width = "" if cell.width_bits in (64, 32) else f" u{cell.width_bits}"
     return row | {
         "label": f"{cell.operation} · {cell.form}{width}",
@@ -67,7 +67,7 @@ def _row(cell: Cell, row: Row) -> Row:
 
 def _figure(
     label: str,
-    rows: list[Row],
+    rows: list[Datum],
     domain: list[alt.ExprRef],
     metric: Control,
     material: Material,
@@ -108,7 +108,7 @@ def _domain(values: dict[str, list[float | None]]) -> list[alt.ExprRef]:
 
 
 def _chart(
-    rows: list[Row],
+    rows: list[Datum],
     classes: list[str],
     labels: list[str],
     domain: list[alt.ExprRef],

@@ -9,7 +9,7 @@ from linewright.families import LIBRARY
 from linewright.say import report_words as say
 from linewright.schema import Cell
 from linewright.show.report import charts, facts
-from linewright.show.report.facts import Row
+from linewright.show.report.facts import Datum
 from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
 
@@ -39,7 +39,7 @@ def section(material: Material) -> Section | None:
     )
     controls = (point, policy, machine)
 
-    def figure(operation: str, own: list[Row]) -> Chart:
+    def figure(operation: str, own: list[Datum]) -> Chart:
         orders = [o for o in ORDERS if any(r["order"] == o for r in own)]
         return Chart(
             id=f"operations-{operation}",
@@ -52,7 +52,7 @@ def section(material: Material) -> Section | None:
     return Section.of("operations", figures=figures, controls=controls)
 
 
-def _row(cell: Cell, row: Row) -> Row:
+def _row(cell: Cell, row: Datum) -> Datum:
     return row | {
         "operation": cell.operation.removeprefix("library_"),
         "width": f"{cell.width_bits} bit",
@@ -66,7 +66,7 @@ def _domain(values: list[float]) -> list[float]:
     return [min(0.0, *values), max(2 * max(values), 1.0)]
 
 
-def _chart(rows: list[Row], domain: list[float], orders: list[str]) -> alt.LayerChart:
+def _chart(rows: list[Datum], domain: list[float], orders: list[str]) -> alt.LayerChart:
     base = (
         charts.base(rows)
         .transform_filter(

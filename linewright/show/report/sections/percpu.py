@@ -7,7 +7,7 @@ from linewright.say import report_words as say
 from linewright.say.name_words import in_english
 from linewright.schema import Cell
 from linewright.show.report import charts, facts
-from linewright.show.report.facts import Row
+from linewright.show.report.facts import Datum
 from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
 
@@ -27,7 +27,7 @@ def section(material: Material) -> Section | None:
     words = Control.of("words", "Counters", (row["words"] for row in rows))
     cost = Control.of("cost", "Cost", (row["cost"] for row in rows))
 
-    def figure(operation: str, own: list[Row]) -> Chart:
+    def figure(operation: str, own: list[Datum]) -> Chart:
         who = sorted(facts.once(row["who"] for row in own), key=lambda w: (w != "one thread", w))
         return charts.by_name(
             own,
@@ -49,7 +49,7 @@ def section(material: Material) -> Section | None:
     return Section.of("percpu", figures=figures, controls=(cost, words))
 
 
-def _row(cell: Cell, row: Row) -> Row:
+def _row(cell: Cell, row: Datum) -> Datum:
     slots = cell.params.get("slots", 1)
     words = "one word" if slots == 1 else f"{slots} words in turn"
     who = "one thread" if cell.threads == 1 else f"{cell.threads} threads at once"

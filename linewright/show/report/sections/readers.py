@@ -10,7 +10,7 @@ from linewright.say.cell_figures import ENDS
 from linewright.say.name_words import in_english
 from linewright.schema import Cell
 from linewright.show.report import charts, facts
-from linewright.show.report.facts import Row
+from linewright.show.report.facts import Datum
 from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
 
@@ -36,7 +36,7 @@ def section(material: Material) -> Section | None:
     return Section.of("readers", figures=[*_both(rows, material), *groups], controls=[control])
 
 
-def _row(cell: Cell, row: Row) -> Row:
+def _row(cell: Cell, row: Datum) -> Datum:
     row = row | {
         "readers": readers_of(cell),
         "updater": updater_of(cell),
@@ -46,7 +46,7 @@ def _row(cell: Cell, row: Row) -> Row:
     return row | {"point": _point(row)}
 
 
-def _point(row: Row) -> str:
+def _point(row: Datum) -> str:
     """Who is there: readers, how long they stay inside, and how an updater waits beside them."""
     many = {0: "no reader", 1: "one reader"}.get(row["readers"], f"{row['readers']} readers")
     inside = f"{row['delay']} units of work inside" if row["delay"] else ""
@@ -54,11 +54,11 @@ def _point(row: Row) -> str:
     return ", ".join(x for x in (many, inside, updater, in_english(row["which"])) if x)
 
 
-def _joined(rows: list[Row]) -> list[Row]:
+def _joined(rows: list[Datum]) -> list[Datum]:
     """A row for each form that has both figures: its reader's, and its updater's beside readers
     where there are any."""
-    pairs: dict[tuple[str, str], Row] = {}
-    waits: dict[tuple[str, str, str], Row] = {}
+    pairs: dict[tuple[str, str], Datum] = {}
+    waits: dict[tuple[str, str, str], Datum] = {}
     for row in rows:
         key = (row["series"], row["form"])
         if (
@@ -86,7 +86,7 @@ def _joined(rows: list[Row]) -> list[Row]:
     ]
 
 
-def _both(rows: list[Row], material: Material) -> list[Chart]:
+def _both(rows: list[Datum], material: Material) -> list[Chart]:
     """Each form as one point: its reader alone on one axis, its grace period on the other; nothing
     where no form has both."""
     joined = _joined(rows)
@@ -141,7 +141,7 @@ def _both(rows: list[Row], material: Material) -> list[Chart]:
     ]
 
 
-def _group(operation: str, rows: list[Row], material: Material, control: Control) -> Chart:
+def _group(operation: str, rows: list[Datum], material: Material, control: Control) -> Chart:
     waits = operation == GRACE
     return charts.by_name(
         rows,

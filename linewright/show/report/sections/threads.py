@@ -9,7 +9,7 @@ import altair as alt
 from linewright.say import report_words as say
 from linewright.say.name_words import in_english
 from linewright.show.report import charts, facts
-from linewright.show.report.facts import Row
+from linewright.show.report.facts import Datum
 from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
 
@@ -41,10 +41,10 @@ def section(material: Material) -> Section | None:
     return Section.of("threads", figures=figures, controls=[metric])
 
 
-def _rows(material: Material, label: str) -> list[Row]:
+def _rows(material: Material, label: str) -> list[Datum]:
     """Cells back to back, with no contender spacing, of whatever was run with different numbers of
     threads; of each number the first placement that was measured."""
-    found: dict[tuple, dict[int, Row]] = {}
+    found: dict[tuple, dict[int, Datum]] = {}
     for cell, row in material.cells_of(label):
         spaced = cell.work_iters or cell.contender_iters or cell.contender == "placebo"
         if spaced or cell.operation in OPERATIONS_WITHOUT or row["rate"] is None:
@@ -58,7 +58,7 @@ def _rows(material: Material, label: str) -> list[Row]:
     return [own[threads] for own in several for threads in sorted(own)]
 
 
-def _figure(operation: str, rows: list[Row], material: Material, metric: Control) -> Chart:
+def _figure(operation: str, rows: list[Datum], material: Material, metric: Control) -> Chart:
     # Of several, the middle one: a chart of all of them is a tangle.
     which = facts.once(row["which"] for row in rows)
     rows = [row for row in rows if row["which"] == which[(len(which) - 1) // 2]]

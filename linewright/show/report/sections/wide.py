@@ -7,7 +7,7 @@ import altair as alt
 from linewright.say import report_words as say
 from linewright.schema import Cell
 from linewright.show.report import charts, facts
-from linewright.show.report.facts import Row
+from linewright.show.report.facts import Datum
 from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
 
@@ -42,7 +42,7 @@ def _class(cell: Cell) -> str:
     return "one thread" if cell.threads == 1 else many
 
 
-def _figure(operation: str, rows: list[Row], material: Material, control: Control) -> Chart:
+def _figure(operation: str, rows: list[Datum], material: Material, control: Control) -> Chart:
     shares = sorted({row["writes"] for row in rows})
     base = charts.base(rows, "datum.who == threads")
     x = charts.ordinal("writes", "% writes", sort=shares)

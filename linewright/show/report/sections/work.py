@@ -12,7 +12,7 @@ from linewright.say.columns import Column, table_of
 from linewright.say.document import DrawnCell
 from linewright.say.phrases import crossing_where
 from linewright.show.report import charts
-from linewright.show.report.facts import Row
+from linewright.show.report.facts import Datum
 from linewright.show.report.material import Material, Series
 from linewright.show.report.parts import Chart, Control, Section
 
@@ -102,7 +102,7 @@ def _figure(
     )
 
 
-def _marks(cells: list[DrawnCell], crossed: list[tuple[Crossover, Series]]) -> list[Row]:
+def _marks(cells: list[DrawnCell], crossed: list[tuple[Crossover, Series]]) -> list[Datum]:
     """Crossovers between two forms that this chart shows, halfway between the work lengths they lie
     between."""
     forms = {cell.form for cell, _ in cells}
@@ -126,7 +126,7 @@ def _marks(cells: list[DrawnCell], crossed: list[tuple[Crossover, Series]]) -> l
     ]
 
 
-def _rules(rows: list[Row]) -> list[alt.Chart]:
+def _rules(rows: list[Datum]) -> list[alt.Chart]:
     base = charts.base(rows, "datum.contention == contention")
     tooltip = charts.tip(
         ("change", "cheaper"), ("from", "up to"), ("to", "and from"), ("series", "machine")
