@@ -38,8 +38,10 @@ NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+# What `make` leaves in a checkout is no room: whether it is there says nothing about a page.
+MADE = {"build", "dist", "results"}
 ROOMS = "|".join(
-    re.escape(path.name) for path in ROOT.iterdir() if path.is_dir() and path.name != "build"
+    re.escape(path.name) for path in ROOT.iterdir() if path.is_dir() and path.name not in MADE
 )
 FILE = re.compile(rf"^(?:\./)?((?:{ROOMS})/[\w./+-]*)$")
 PLACEHOLDER = re.compile(r"(^|[/-])(AREA|ARCH|FAMILY|NAME|PLAN|PRESET)([/.]|$)")
