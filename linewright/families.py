@@ -30,7 +30,7 @@ class Family(Struct, frozen=True, kw_only=True):
     """``common`` (the tables of one operation each), ``cache`` or ``readers``."""
     verdict: str = "forms"
     """``forms`` (each form against the default), ``cache`` (a fit over lists), ``dma`` (one wait or
-    many) or ``readers`` (forms, scaling and updaters)."""
+    many), ``readers`` (forms, scaling and updaters) or ``spacing`` (near against far apart)."""
     advice: str = ""
     """Name of the section of `linewright advise` that speaks of it; empty: the sections about a
     choice of form."""
@@ -136,8 +136,16 @@ HANDOFF = Family(
     defaults={"handoff": ("load_cmpxchg",)},
     advice="handoff",
 )
+SPACING = Family(
+    name="spacing",
+    title="How far apart",
+    operations=("apart_writers", "apart_reader", "apart_writer", "apart_shared"),
+    verdict="spacing",
+    advice="spacing",
+    contended=False,
+)
 
-FAMILIES = (ONE_LINE, PERCPU, WIDE, CACHE, DMA, READERS, LIBRARY, HANDOFF)
+FAMILIES = (ONE_LINE, PERCPU, WIDE, CACHE, DMA, READERS, LIBRARY, HANDOFF, SPACING)
 """In the order in which they are spoken of."""
 
 FLOORS = frozenset(form for family in FAMILIES for form in family.floors)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from linewright.analysis import cache_fit
+from linewright.analysis import bytes_apart, cache_fit
 from linewright.analysis.cache_fit import Fit
 from linewright.analysis.contrast import Contrast
 from linewright.analysis.control import contrast_of, identical_contrasts, noise_group_of
@@ -77,6 +77,7 @@ def across(summaries: Iterable[Summary]) -> list[OperationPair]:
     )
     pairs = [pair for own in situations.values() for pair in _pairs(own)]
     pairs += itertools.combinations(cache_fit.longest_lists(usable), 2)
+    pairs += bytes_apart.comparisons(members)
     answers = compare_pairs(pairs, "across", tolerance, identical)
     return [
         OperationPair(a.cell, b.cell, _figures(a), _figures(b), judgement)

@@ -74,7 +74,8 @@ class WorkLoop(Struct, frozen=True, kw_only=True):
 
 class NoiseGroup(NamedTuple):
     """What cells share whose noise is alike: their situation but for lines, width and parameters,
-    and their family; plain loads are apart, which the loop around them hides more or less of."""
+    and their family; plain loads are apart, which the loop around them hides more or less of, and
+    so are the distances of words apart, whose lines are fought over or not."""
 
     situation: Situation
     family: str
@@ -83,6 +84,8 @@ class NoiseGroup(NamedTuple):
 
 def noise_group_of(cell: Cell) -> NoiseGroup:
     situation = cell.situation.without("lines", "width_bits", "params")
+    if apart := cell.situation.param("bytes_apart"):
+        situation = msgspec.structs.replace(situation, params=(("bytes_apart", apart),))
     return NoiseGroup(situation, family_of(cell.operation).name, cell.operation == "read")
 
 

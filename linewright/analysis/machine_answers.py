@@ -9,6 +9,7 @@ from functools import cached_property
 
 from linewright import architectures
 from linewright.analysis import across, cache_fit, setting_choice
+from linewright.analysis.bytes_apart import ApartAnswers, bytes_apart
 from linewright.analysis.cache_fit import Fit, Saving
 from linewright.analysis.control import Floor, NoiseGroup, WorkLoop, floors, work_loop
 from linewright.analysis.crossovers import Crossover, crossovers
@@ -121,6 +122,11 @@ class MachineAnswers:
     def across(self) -> list[across.OperationPair]:
         """Operation against operation."""
         return across.across(self.summaries)
+
+    @cached_property
+    def bytes_apart(self) -> ApartAnswers:
+        """How far apart two threads' words have to lie."""
+        return bytes_apart(self.summaries, {pair.ids: pair.judgement for pair in self.across})
 
     @cached_property
     def floors(self) -> dict[NoiseGroup, Floor]:

@@ -15,15 +15,18 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
+from linewright.analysis.bytes_apart import ApartAnswers
 from linewright.analysis.intervals import extremes
+from linewright.analysis.machine_answers import machines_with_answers
 from linewright.analysis.merge import BAND
+from linewright.analysis.summarise import summarise
 from linewright.errors import LinewrightError
-from linewright.families import family_of
+from linewright.families import SPACING, family_of
 from linewright.find.lock_use import lock_use
 from linewright.find.notes import note
 from linewright.find.sharing_schema import Ceiling, Hot
@@ -49,7 +52,7 @@ class Prices:
     """Alone and contended costs by form, each with the least and the greatest of its launches:
     these are few and often of several modes.  Of a simulated one with the ends of its bands."""
 
-    def __init__(self, contexts: Sequence[Context], records: Iterable[Record]) -> None:
+    def __init__(self, contexts: Sequence[Context], records: Sequence[Record]) -> None:
         emulated = {c.context_id for c in contexts if c.emulated}
         alone: dict[str, list[Record]] = defaultdict(list)
         contended: dict[str, list[Record]] = defaultdict(list)
@@ -68,6 +71,8 @@ class Prices:
                 to[cell.form].append(record)
         self._alone = {form: _price(records) for form, records in alone.items()}
         self._contended = {form: _price(records) for form, records in contended.items()}
+        self.apart = _apart(contexts, records)
+        """How far apart words have to lie here, where the records decide it."""
 
     def __bool__(self) -> bool:
         """Whether any form has both prices."""
@@ -104,6 +109,16 @@ class Prices:
             contended_ns=contended,
             plain=plain,
         )
+
+
+def _apart(contexts: Sequence[Context], records: Sequence[Record]) -> ApartAnswers | None:
+    """Of machines that differ in nothing but their kernel or probe, the one that needs most."""
+    own = [record for record in records if record.cell.operation in SPACING.operations]
+    found = [m.bytes_apart for m in machines_with_answers(summarise(contexts, own), contexts)]
+    decided = [answers for answers in found if answers.needed]
+    if not decided or len(decided) < len(found):
+        return None
+    return max(decided, key=lambda answers: answers.needed)
 
 
 def _price(records: Sequence[Record]) -> Interval:

@@ -71,6 +71,10 @@ _NOTES = {
     "bounds_only": "No ceiling: {} is not calibrated, so its records hold bounds and no times.",
     "of_a_model": "Ceilings are priced on simulated machine {}: what a model says, and no "
     "measurement.",
+    "apart_measured": "alignas({}) is what plan spacing measured on this machine: more gains at "
+    "most {}.",
+    "apart_usual": "alignas({}) is a convention: linewright measure{} --plan spacing finds what "
+    "the machine needs.",
     "measuring_failed": "No ceiling: measuring failed ({}).",
 }
 

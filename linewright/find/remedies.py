@@ -10,31 +10,50 @@ from collections.abc import Sequence
 import msgspec
 
 from linewright.elf.outline_helpers import is_helper
+from linewright.find.evidence import LINE
 from linewright.find.lock_use import lock_use, replaceable, used_in
-from linewright.find.sharing_schema import Hot, Site
+from linewright.find.notes import note
+from linewright.find.sharing_schema import APART, Hot, Site
 
 _COUNTING = ("lock add", "lock sub", "lock inc", "lock dec", "lock xadd", "ldadd", "stadd")
 _REFERENCES = ("_M_release", "_M_add_ref", "shared_ptr", "Arc<", "refcount", "intrusive_ptr")
 _LOCKS = ("mutex_lock", "mutex_unlock", "rwlock_unlock", "spin_lock", "lll_lock")
 
 
-def advised(lines: Sequence[Hot], command: Sequence[str], on: str = "local") -> list[Hot]:
-    """The lines with a remedy and the next command, for the machine that the program ran `on`."""
+def advised(
+    lines: Sequence[Hot], command: Sequence[str], on: str = "local", apart: int | None = None
+) -> list[Hot]:
+    """The lines with a remedy and the next command, for the machine that the program ran `on`;
+    `apart`: how many bytes apart threads' words were measured to have to lie there."""
     return [
-        msgspec.structs.replace(h, remedy=_remedy(h), next_command=_next(h, command, on))
+        msgspec.structs.replace(
+            h,
+            remedy=_remedy(h, apart).format(apart=apart or APART),
+            next_command=_next(h, command, on),
+        )
         for h in lines
     ]
+
+
+def convention(lines: Sequence[Hot], on: str, apart: int | None) -> list[str]:
+    """That the advised distance is a convention, where one is advised and none was measured."""
+    if apart or not any("alignas" in h.remedy for h in lines):
+        return []
+    return [note("apart_usual", APART, "" if on == "local" else f" --on {shlex.quote(on)}")]
 
 
 _TEXTS = """
 stays: Change nothing: one CPU at a time uses the line, so its operations would cost the same
   without sharing.
-within: Separate the fields or elements within the block (alignas(128) on them); trial --pad
+within: Separate the fields or elements within the block (alignas({apart}) on them); trial --pad
   separates whole blocks only.
-false: Separate: give each thread's bytes a line of their own (alignas(128), or padding); nothing
-  else has to change.
-pairs: Change nothing where lines have 64 bytes; alignas(128) where they have 128 or are fetched in
-  pairs.
+false: Separate: give each thread's bytes a line of their own (alignas({apart}), or padding);
+  nothing else has to change.
+pairs: Change nothing where lines have 64 bytes; alignas({apart}) where they have 128 or are fetched
+  in pairs.
+no_pairs: Change nothing: on this machine words {apart} bytes apart do not disturb each other.
+in_pairs: Separate by alignas({apart}): on this machine words of neighbouring lines disturb each
+  other.
 alone: Change nothing: the line does not move between CPUs.
 unknown: No advice: the source does not say which bytes are written.
 readers: Read under SRCU (<linewright/srcu.h>) what is rarely written, or take a lock whose readers
@@ -67,9 +86,9 @@ TEXTS = {
 """What to do, by what a line is."""
 
 
-def _remedy(hot: Hot) -> str:
+def _remedy(hot: Hot, apart: int | None) -> str:
     if hot.kind != "true" or hot.stays:
-        return TEXTS[_without_true_sharing(hot)]
+        return TEXTS[_without_true_sharing(hot, apart)]
     key = _for_true_sharing(hot.sites)
     more = [TEXTS["policy"]] if _switchable(hot) else []
     if key == "readers" and replaceable(hot.sites):
@@ -77,13 +96,13 @@ def _remedy(hot: Hot) -> str:
     return " ".join([TEXTS[key] + _bystanders(hot), *more])
 
 
-def _without_true_sharing(hot: Hot) -> str:
+def _without_true_sharing(hot: Hot, apart: int | None) -> str:
     if hot.stays:
         return "stays"
     if hot.kind == "false":
         return "within" if hot.one_block else "false"
     if hot.kind_128 in ("true", "false"):
-        return "pairs"
+        return "pairs" if apart is None else "no_pairs" if apart <= LINE else "in_pairs"
     return "alone" if hot.kind == "alone" else "unknown"
 
 

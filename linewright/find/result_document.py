@@ -100,8 +100,8 @@ def advised_text(advised: LayoutAdvice) -> str:
     more = (advised.bytes_after - advised.bytes_before) * advised.count
     of = f", {numbers.count(advised.count, 'element')}" if advised.count > 1 else ""
     return (
-        f"alignas(128) {what}: {advised.type} grows from {advised.bytes_before} to "
-        f"{advised.bytes_after} bytes{of}, {more} bytes of memory in all"
+        f"alignas({advised.bytes_apart}) {what}: {advised.type} grows from "
+        f"{advised.bytes_before} to {advised.bytes_after} bytes{of}, {more} bytes of memory in all"
     )
 
 

@@ -14,6 +14,7 @@ from linewright.find.live import SamplerOutput
 from linewright.find.notes import note
 from linewright.find.sampled_machine import SamplerPlace
 from linewright.find.sharing_schema import Result
+from linewright.numbers import at_most
 
 MOST_PER_SECOND = 4000
 """Samples a second over all CPUs: what the command reads without falling behind."""
@@ -114,7 +115,15 @@ def priced(result: Result, named: str | None, there: SamplerPlace) -> Result:
         paths = [named] if named else sorted(glob.glob("results/*.jsonl"))
         known, said = line_prices.from_files(paths, there.cpu_model, named=named is not None)
     lines = line_prices.priced(lines, known, result.arch)
-    return msgspec.structs.replace(result, lines=lines, notes=notes + ([said] if said else []))
+    apart = known.apart.needed if known and known.apart else None
+    if apart:
+        lines = [
+            msgspec.structs.replace(hot, advised=hot.advised and hot.advised.at(apart))
+            for hot in lines
+        ]
+        notes.append(note("apart_measured", apart, at_most(known.apart.within)))
+    notes += [said] if said else []
+    return msgspec.structs.replace(result, lines=lines, notes=notes, bytes_apart=apart)
 
 
 def _name(name: str, pid: int) -> str:

@@ -30,6 +30,7 @@ from linewright.find.names import FileAddress, Names, Object
 from linewright.find.object_words import line_text, place_text, table_text
 from linewright.find.objects import Objects
 from linewright.find.sharing_schema import (
+    APART,
     FieldBytes,
     Hot,
     LayoutAdvice,
@@ -58,8 +59,6 @@ FEWEST_MET = 3
 """Of them, lines that two threads were seen on, and the same as a share of those with two samples:
 less is chance."""
 FEWEST_MET_SHARE = 0.1
-APART = 128
-"""Bytes that the remedy keeps what threads use apart by."""
 FEWEST_TAKEOVERS = 32
 """Times that a line changes hands under emulation before it is called travelling: what a thread is
 given at its start moves once."""
@@ -441,18 +440,19 @@ def _advised(layout: Layout, fields: list[FieldBytes], e: Evidence) -> LayoutAdv
         owners.append((field, frozenset(i for i, t in e.threads.items() if t.touched & mask)))
     owners = [(field, who) for field, who in owners if who]
     element = {field.name.partition("]")[0]: who for field, who in owners}
-    count, aligned, size = max(1, layout.size // layout.element), [], layout.element
+    count, aligned, moved = max(1, layout.size // layout.element), [], 0
     if count == 1 or any(who != element[f.name.partition("]")[0]] for f, who in owners):
         for (_, before), (field, who) in pairwise(owners):
             if who != before:
                 aligned.append(field.name)
-                size += APART - field.bytes
+                moved += field.bytes
         if not aligned:
             return None
     return LayoutAdvice(
         type=layout.name,
         bytes_before=layout.element,
-        bytes_after=-(-size // APART) * APART,
+        bytes_after=layout.element,
         count=count,
         aligned=aligned,
-    )
+        aligned_bytes=moved,
+    ).at(APART)

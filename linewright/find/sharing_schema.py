@@ -14,6 +14,8 @@ from msgspec import Meta, Struct
 from linewright.schema import Estimate, Interval
 
 VERSION = 1
+APART = 128
+"""Bytes that what threads use is kept apart by where none were measured: the convention."""
 U64 = Annotated[int, Meta(ge=0)]
 """An unsigned 64-bit number. msgspec cannot state the upper bound; the C++ side does."""
 Share = Annotated[float, Meta(ge=0, le=1)]
@@ -312,6 +314,16 @@ class LayoutAdvice(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """Elements of the array."""
     aligned: list[str]
     """Fields that begin a line of their own; empty where the whole element does."""
+    aligned_bytes: U64 = 0
+    """Their size in all."""
+    bytes_apart: U64 = APART
+    """What threads' bytes are separated by."""
+
+    def at(self, bytes_apart: int) -> LayoutAdvice:
+        """The same with another distance."""
+        size = self.bytes_before - self.aligned_bytes + len(self.aligned) * bytes_apart
+        after = -(-size // bytes_apart) * bytes_apart
+        return msgspec.structs.replace(self, bytes_after=after, bytes_apart=bytes_apart)
 
 
 class ThreadShare(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -447,6 +459,9 @@ class Result(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     lost: U64
     threads: U64
     lines: list[Hot]
+    bytes_apart: U64 | None = None
+    """How far apart threads' words have to lie, as plan ``spacing`` measured it on this machine;
+    None where no record decides it, and the convention of 128 is advised."""
     alone: list[Hot]
     """Lines that one thread's atomics take time on: nothing travels, the operation itself costs."""
     helpers: list[HelperCall] = []

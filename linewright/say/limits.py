@@ -10,6 +10,7 @@ from linewright.analysis.findings import distrust_of
 from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary
+from linewright.families import SPACING
 from linewright.forms import made_of
 from linewright.say.document import Topic, topic
 from linewright.say.flag_words import explain
@@ -131,6 +132,9 @@ def _machine(m: MachineAnswers) -> list[Sentence]:
         f"what another launch would show: some cells ran in one; {measure_again(m)}": one,
         "what another state of the machine would show: the launches lie close together in time": [
             s for s in m.summaries if "short_span" in s.flags
+        ],
+        "how far apart words have to lie whose lines leave the caches: these stayed in use": [
+            s for s in m.summaries if s.cell.operation in SPACING.operations and s.usable
         ],
     }
     return lines + errors(m.summaries) + [_none(text, own) for text, own in of_cells.items() if own]

@@ -6,7 +6,7 @@ from typing import Any
 
 from linewright.analysis import reader_cost
 from linewright.analysis.machine_answers import MachineAnswers
-from linewright.families import CACHE, READERS, Family
+from linewright.families import CACHE, READERS, SPACING, Family
 from linewright.say import compile_time, cores, form_sentences, limits, setting, verdict
 from linewright.say.document import Topic
 from linewright.say.sentence import verbatim
@@ -54,6 +54,8 @@ def _data(family: Family, m: MachineAnswers) -> Any:
     found = m.of_family(family.name)
     if family is CACHE:
         return {"terms": m.cache_fits, "savings": m.cache_savings}
+    if family is SPACING:
+        return m.bytes_apart
     if family is READERS:
         own = [s for s in m.summaries if reader_cost.concerns(s.cell)]
         scaling, trades = reader_cost.both_sides(own)

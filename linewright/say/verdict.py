@@ -18,6 +18,7 @@ from linewright.analysis.machine_answers import (
 )
 from linewright.analysis.summary import Summary, grouped
 from linewright.families import FAMILIES, HANDOFF, ONE_LINE, Family, family_of
+from linewright.say.apart_sentences import apart_sentences
 from linewright.say.cache_maintenance import cache_sentences, dma_sentences
 from linewright.say.machine_lines import EMULATED
 from linewright.say.name_words import FEW_LAUNCHES, WITHHELD, in_english
@@ -107,6 +108,8 @@ def _of_family(family: Family, m: MachineAnswers) -> list[Sentence]:
         return [_handoffs(distance, members) for distance, members in by_distance.items()]
     if family.verdict == "cache":
         return cache_sentences(m)
+    if family.verdict == "spacing":
+        return apart_sentences(m)
     if family.verdict == "dma":
         return dma_sentences(m.summaries) if own else []
     if family.verdict == "readers":

@@ -207,7 +207,9 @@ def _remedied(result: Result, command: list[str], on: str = "local") -> Result:
 
     from linewright.find import remedies
 
-    return msgspec.structs.replace(result, lines=remedies.advised(result.lines, command, on))
+    lines = remedies.advised(result.lines, command, on, result.bytes_apart)
+    notes = result.notes + remedies.convention(lines, on, result.bytes_apart)
+    return msgspec.structs.replace(result, lines=lines, notes=notes)
 
 
 def _print(result: Result, as_json: bool) -> Result:

@@ -436,6 +436,33 @@ def test_handoff_baseline_touches_no_memory(arch: str) -> None:
     assert loop_instructions(functions(arch)[name]) and memory_instructions(arch, name) == []
 
 
+# ---- words apart (probe/spacing.cpp): what either thread does to its word ----
+
+APART = {
+    "plain": ["plain_add"],
+    "c11": ["builtin_add"],
+    "read": ["builtin_read"],
+    "beside_shared": ["builtin_add", "plain_add"],
+}
+
+
+@pytest.mark.parametrize(
+    ("arch", "bits"), [("x86_64", 32), ("x86_64", 64), ("i386", 32), ("arm64", 64)]
+)
+@pytest.mark.parametrize("loop", APART)
+def test_loop_over_words_apart_holds_its_accesses(arch: str, bits: int, loop: str) -> None:
+    word = {32: "unsigned int", 64: "unsigned long"}[bits]
+    (name,) = [name for name in functions(arch) if f"::run_apart_{loop}<{word}>" in name]
+    want = [instruction for form in APART[loop] for instruction in expected(arch, form)]
+    assert_copies(memory_instructions(arch, name), want, least=3)
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "i386", "arm64"])
+def test_baseline_of_words_apart_touches_no_memory(arch: str) -> None:
+    (name,) = [name for name in functions(arch) if "::run_apart_empty(" in name]
+    assert loop_instructions(functions(arch)[name]) and memory_instructions(arch, name) == []
+
+
 # ---- the library's operations (probe/operations.cpp): templates, named by what they call ----
 
 ORDERS = ("", "_relaxed", "_acquire", "_release", "_acq_rel")

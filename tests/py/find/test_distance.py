@@ -1,0 +1,114 @@
+"""How far apart `find` advises to keep what threads use: as far as was measured on this machine,
+else by convention, and then it says so."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from linewright.find.commands.find import _remedied
+from linewright.find.line_prices import from_files
+from linewright.find.remedies import advised
+from linewright.find.sharing_schema import Estimate, Hot, LayoutAdvice, Result
+from support.analysis_samples import write
+from support.spacing_samples import line_of, machine
+
+
+def hot(kind: str = "false", kind_128: str = "false", **more: object) -> Hot:
+    return Hot(
+        address=64,
+        pid=1,
+        line_bytes=64,
+        kind=kind,
+        kind_128=kind_128,
+        certainty="sampled",
+        object="x",
+        object_kind="static",
+        share=Estimate(value=0.5, low=0.4, high=0.6),
+        touches=[],
+        threads=2,
+        sites=[],
+        **more,
+    )
+
+
+def result(*lines: Hot, apart: int | None = None) -> Result:
+    return Result(
+        linewright_find_result=2,
+        source="timer",
+        program="p",
+        arch="x86_64",
+        seconds=1.0,
+        samples=100,
+        lost=0,
+        threads=2,
+        lines=list(lines),
+        alone=[],
+        overhead=0.01,
+        blind=[],
+        bytes_apart=apart,
+    )
+
+
+def measured(path, near=line_of, named=True, **more) -> int | None:
+    contexts, records = machine(near, **more)
+    write(path / "spacing.jsonl", contexts, records)
+    prices, _ = from_files([str(path / "spacing.jsonl")], contexts[0].cpu_model, named)
+    return prices.apart and prices.apart.needed
+
+
+def test_records_of_this_machine_decide_the_distance(tmp_path) -> None:
+    assert measured(tmp_path) == 64
+    pairs = lambda form, half, d: d < 64 or (1.6 if (d, half) == (64, "lower") else 1.0)
+    assert measured(tmp_path, pairs) == 128
+
+
+def test_undecided_records_and_those_of_another_machine_decide_nothing(tmp_path) -> None:
+    assert measured(tmp_path, own=0.4, within=0.3) is None
+    assert measured(tmp_path, count=3) is None
+    assert from_files([str(tmp_path / "spacing.jsonl")], "another CPU")[0] is None
+
+
+def test_of_two_kernels_of_one_machine_the_larger_distance_counts(tmp_path) -> None:
+    pairs = lambda form, half, d: d < 64 or (1.6 if (d, half) == (64, "lower") else 1.0)
+    contexts, records = machine(line_of)
+    others, more = machine(pairs, prefix="b")
+    others = [replace(c, machine_id="00000000000000cc") for c in others]
+    write(tmp_path / "both.jsonl", [*contexts, *others], [*records, *more])
+    prices, _ = from_files([str(tmp_path / "both.jsonl")], contexts[0].cpu_model)
+    assert prices.apart.needed == 128
+
+
+def test_the_remedy_names_the_measured_distance_or_that_it_is_a_convention() -> None:
+    for apart in (64, 128, 256):
+        found = _remedied(result(hot(), apart=apart), ["./p"])
+        assert f"(alignas({apart}), or padding)" in found.lines[0].remedy
+        assert not any("convention" in note for note in found.notes)
+    found = _remedied(result(hot()), ["./p"])
+    assert "(alignas(128), or padding)" in found.lines[0].remedy
+    (note,) = (note for note in found.notes if "convention" in note)
+    assert note.startswith("alignas(128)") and "linewright measure --plan spacing" in note
+    (note,) = _remedied(result(hot()), ["./p"], "ssh://host").notes
+    assert "linewright measure --on ssh://host --plan spacing" in note
+    assert _remedied(result(hot("alone", "alone")), ["./p"]).notes == []
+
+
+def test_lines_that_are_shared_in_pairs_only_are_judged_by_what_was_measured() -> None:
+    line = hot("alone", "false")
+    texts = {
+        apart: advised([line], ["./p"], apart=apart)[0].remedy for apart in (None, 64, 128, 256)
+    }
+    assert texts[None].startswith("Change nothing where lines have 64 bytes; alignas(128) where")
+    assert texts[64].startswith("Change nothing: ") and "alignas" not in texts[64]
+    assert texts[128].startswith("Separate by alignas(128)")
+    assert texts[256].startswith("Separate by alignas(256)")
+
+
+def test_the_layout_after_the_change_has_the_measured_distance() -> None:
+    whole = LayoutAdvice(type="shard", bytes_before=24, bytes_after=128, count=8, aligned=[])
+    assert (whole.at(64).bytes_after, whole.at(64).bytes_apart) == (64, 64)
+    assert whole.at(256).at(128) == whole
+    parted = LayoutAdvice(
+        type="pair", bytes_before=40, bytes_after=256, count=1, aligned=["tail"], aligned_bytes=8
+    )
+    assert parted.at(128) == parted
+    assert parted.at(64).bytes_after == 128 and parted.at(256).bytes_after == 512
