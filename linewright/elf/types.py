@@ -4,6 +4,7 @@ Only the unit that an address of code lies in is read: code that accesses a fiel
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import os
 import re
@@ -25,6 +26,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section
 
 from linewright.elf.debug_files import debug_files
+from linewright.elf.frames import frame_address
 
 MOST_BYTES = 512 << 20
 """Of debug information that is read; what has more has no types here."""
@@ -39,6 +41,7 @@ _SECTIONS = {1: ".debug_info.dwo", 3: ".debug_abbrev.dwo", 4: ".debug_line.dwo",
 MOST_DEEP = 8
 """Members of members in which pointers are looked for: std::unique_ptr has its own six deep."""
 _OP_ADDR, _OP_ADDRX, _OP_REG, _OP_BREG, _OP_STACK_VALUE = 0x03, 0xA1, 0x50, 0x70, 0x9F
+_OP_FBREG, _OP_CALL_FRAME_CFA = 0x91, 0x9C
 _STRUCTS = ("DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type")
 _WHOLE = re.compile(r"^(_[A-Z_]|Atomic|UnsafeCell|atomic<|mutex$|shared_mutex$|noCopy$)")
 """Members and types that are shown as one: insides of libraries."""
@@ -72,6 +75,16 @@ class Layout(NamedTuple):
             return sorted(_leaves(self.die, 0, "", low, high))
         except _BROKEN:
             return []
+
+
+class Accessed(NamedTuple):
+    """What code accesses, by its function's debug information."""
+
+    layout: Layout
+    offset: int
+    """Of the access in it."""
+    variable: str = ""
+    """Its own name where it is a variable of a frame, and nothing that a pointer leads to."""
 
 
 def variable(path: str, code: int, name: str, at: int = 0) -> Layout | None:
@@ -141,10 +154,10 @@ def _pointees(die: DIE, depth: int) -> Iterator[tuple[int, Layout]]:
                 yield from _pointees(_type(member), depth + 1)
 
 
-def pointed(path: str, code: int, register: int, displacement: int) -> tuple[Layout, int] | None:
+def pointed(path: str, code: int, register: int, displacement: int) -> Accessed | None:
     """What code accesses at a register plus a displacement, where the debug information has a
     pointer in that register (by DWARF's number) there: the widest structure that such pointers lead
-    to, and the offset of the access in it."""
+    to."""
     found: list[tuple[int, Layout, int]] = []
     try:
         unit = _unit(path, code)
@@ -159,7 +172,47 @@ def pointed(path: str, code: int, register: int, displacement: int) -> tuple[Lay
                     found.append((layout.size, layout, offset))
     except _BROKEN:
         pass
-    return max(found, key=lambda f: f[0])[1:] if found else None
+    return Accessed(*max(found, key=lambda f: f[0])[1:]) if found else None
+
+
+def framed(
+    path: str, code: int, register: int, displacement: int, added: int | None
+) -> Accessed | None:
+    """What code means by a place in its function's frame, a register (by DWARF's number) plus a
+    displacement: the variable there, or where its value was loaded and something `added` to that,
+    what it points to."""
+    try:
+        unit = _unit(path, code)
+        function = _function(unit, code) if unit else None
+        base = _frame_base(path, function, code) if function else None
+        for die in _live(function, code) if base and base[0] == register else ():
+            begin, what = _in_frame(die), _layout(_type(die))
+            if begin is None or not 0 <= displacement - base[1] - begin < what.size:
+                continue
+            if added is None:
+                return Accessed(what, displacement - base[1] - begin, _name(die))
+            to = [layout for depth, layout in _pointees(_type(die), 0) if depth == 0]
+            return Accessed(to[0], added) if to and 0 <= added < to[0].size else None
+    except _BROKEN:
+        pass
+    return None
+
+
+def _frame_base(path: str, function: DIE, code: int) -> tuple[int, int] | None:
+    """The register and the offset that places in a function's frame count from."""
+    given = function.attributes.get("DW_AT_frame_base")
+    expression = given.value if given and isinstance(given.value, list) else []
+    if expression == [_OP_CALL_FRAME_CFA]:
+        return frame_address(path, code)
+    known = len(expression) == 1 and 0 <= expression[0] - _OP_REG < 32
+    return (expression[0] - _OP_REG, 0) if known else None
+
+
+def _in_frame(die: DIE) -> int | None:
+    """Where a variable begins in the frame; None where it does not stay there."""
+    given = die.attributes.get("DW_AT_location")
+    expression = given.value if given and isinstance(given.value, list) else []
+    return _number(expression[1:], signed=True) if expression[:1] == [_OP_FBREG] else None
 
 
 def _live(scope: DIE, code: int) -> Iterator[DIE]:
@@ -167,9 +220,7 @@ def _live(scope: DIE, code: int) -> Iterator[DIE]:
     for die in scope.iter_children():
         if die.tag in ("DW_TAG_variable", "DW_TAG_formal_parameter"):
             yield die
-        elif die.tag in _BLOCKS and (
-            _covers(die.dwarfinfo, die, code) or not _PLACES & die.attributes.keys()
-        ):
+        elif die.tag in _BLOCKS and (_covers(die, code) or not _PLACES & die.attributes.keys()):
             yield from _live(die, code)
 
 
@@ -210,7 +261,7 @@ def _unit(path: str, code: int) -> DIE | None:
     at = table.cu_offset_at_addr(code) if table else None
     if at is None:
         tops = (unit.get_top_DIE() for unit in dwarf.iter_CUs()) if dwarf else ()
-        at = next((top.cu.cu_offset for top in tops if _covers(dwarf, top, code)), None)
+        at = next((top.cu.cu_offset for top in tops if _covers(top, code)), None)
     return _whole(path, at) if at is not None else None
 
 
@@ -343,26 +394,29 @@ def _dwarf(path: str) -> DWARFInfo | None:
     return None
 
 
-def _covers(dwarf: DWARFInfo, die: DIE, code: int) -> bool:
+def _covers(die: DIE, code: int) -> bool:
     """Whether an address lies in the code of a unit or function."""
+    return any(low <= code < high for low, high in _ranges(die))
+
+
+def _ranges(die: DIE) -> Iterator[tuple[int, int]]:
+    """Where the code of a unit or function begins and ends."""
     given, base = die.attributes, 0
     if "DW_AT_low_pc" in given:
         base = given["DW_AT_low_pc"].value
         high = given.get("DW_AT_high_pc")
         if high is not None:
-            end = high.value + (base if not high.form.endswith("addr") else 0)
-            return base <= code < end
+            yield base, high.value + (base if not high.form.endswith("addr") else 0)
+            return
     if "DW_AT_ranges" not in given:
-        return False
-    ranges = dwarf.range_lists().get_range_list_at_offset(given["DW_AT_ranges"].value, cu=die.cu)
-    for entry in ranges:
+        return
+    lists = die.dwarfinfo.range_lists()
+    for entry in lists.get_range_list_at_offset(given["DW_AT_ranges"].value, cu=die.cu):
         if isinstance(entry, BaseAddressEntry):
             base = entry.base_address
         else:
             add = 0 if getattr(entry, "is_absolute", False) else base
-            if add + entry.begin_offset <= code < add + entry.end_offset:
-                return True
-    return False
+            yield add + entry.begin_offset, add + entry.end_offset
 
 
 def _scope(scope: DIE, code: int) -> Iterator[DIE]:
@@ -376,19 +430,28 @@ def _scope(scope: DIE, code: int) -> Iterator[DIE]:
             "alloc",
         ):
             yield from _scope(die, code)
-        elif die.tag == "DW_TAG_subprogram" and _covers(die.dwarfinfo, die, code):
+        elif die.tag == "DW_TAG_subprogram" and _covers(die, code):
             yield from _inside(die)
 
 
-def _function(scope: DIE, code: int) -> DIE | None:
-    for die in scope.iter_children():
-        if die.tag == "DW_TAG_subprogram" and _covers(die.dwarfinfo, die, code):
-            return die
-        if die.tag == "DW_TAG_namespace":
-            found = _function(die, code)
-            if found is not None:
-                return found
-    return None
+def _function(unit: DIE, code: int) -> DIE | None:
+    """The function of a unit that an address lies in."""
+    known = _functions(unit)
+    at = bisect.bisect_right(known, code, key=lambda function: function[0]) - 1
+    return known[at][2] if at >= 0 and code < known[at][1] else None
+
+
+@lru_cache(maxsize=64)
+def _functions(unit: DIE) -> list[tuple[int, int, DIE]]:
+    """The code of a unit's functions, in order: beginning, end, and whose it is."""
+    found, scopes = [], [unit]
+    for scope in scopes:
+        for die in scope.iter_children():
+            if die.tag == "DW_TAG_subprogram":
+                found += [(low, high, die) for low, high in _ranges(die)]
+            elif die.tag == "DW_TAG_namespace":
+                scopes.append(die)
+    return sorted(found, key=lambda function: function[:2])
 
 
 def _inside(die: DIE) -> Iterator[DIE]:

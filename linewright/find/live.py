@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import time
+from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -42,6 +43,9 @@ ASK_EVERY = 64
 """Samples between looks for lines to watch."""
 FIRST_ASK = 100
 """Samples before the first look: what is hot is known by then."""
+AHEAD = 0.03
+"""Share of one CPU's time, at most, that goes to decoding while the program runs: what is left of
+thousands of places is decoded when it has ended, and delays the answer."""
 
 
 class SamplingRefusal(RunError):
@@ -73,6 +77,12 @@ class SamplerOutput:
     decoder: Decoder = field(init=False)
     stacks: Stacks = field(init=False)
     watcher: Watcher = field(init=False)
+    places: set[tuple[int, int, int]] = field(default_factory=set)
+    """Process, address and bits of the code that was met."""
+    waiting: deque[tuple[int, int, int]] = field(default_factory=deque)
+    """Of it what is not decoded yet, in order."""
+    ahead_ns: int = 0
+    """CPU time that went to decoding so far."""
     damaged: str = ""
     """Why the stream ends early; empty where it does not."""
     lost: bool = False
@@ -98,6 +108,7 @@ class SamplerOutput:
                 if not line.kernel and line.bits:
                     self.watcher.sample(line)
                     self.stacks.sample(line.pid, line.tid, line.registers)
+                    self._decode_ahead(line)
                 self.spaces.process_of[line.tid] = line.pid
             case Tick():
                 self.ticks.append((line.time_ns, line.cpu))
@@ -117,6 +128,19 @@ class SamplerOutput:
                     f"the sampler wrote a {type(line).__name__} line, which no live run has"
                 )
         return []
+
+    def _decode_ahead(self, sample: Sample) -> None:
+        """Decode the places that were met first, as far as time allows."""
+        place = (sample.pid, sample.ip, sample.bits)
+        if place not in self.places:
+            self.places.add(place)
+            self.waiting.append(place)
+        allowed_ns = AHEAD * (sample.time_ns - self.start.time_ns)
+        while self.waiting and self.ahead_ns < allowed_ns:
+            began_ns, place = time.thread_time_ns(), self.waiting.popleft()
+            if self.decoder.sure(*place) is None:
+                self.decoder.close(*place)
+            self.ahead_ns += time.thread_time_ns() - began_ns
 
     def _add_pointer(self, pid: int, tid: int, registers: list[int]) -> None:
         """The thread pointer behind the general registers, where the decoder expects it."""

@@ -3,6 +3,7 @@ LLVM's symboliser or addr2line."""
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import json
 import os
@@ -104,6 +105,7 @@ class Names:
     def __init__(self, spaces: Spaces) -> None:
         self._spaces, self._files = spaces, spaces.store
         self._lines: dict[FileAddress, tuple[str, str]] = {}
+        self._bases: dict[tuple[int, int], int] = {}
         self._jitted: dict[int, list[Symbol]] = {}
         self.symboliser = next(
             (s for s in map(shutil.which, (*_SYMBOLISERS, "eu-addr2line", "addr2line")) if s), None
@@ -130,12 +132,17 @@ class Names:
 
     def _base(self, pid: int, mapping: Map) -> int:
         """What was added to the file's own addresses when it was loaded."""
-        beginning = self._spaces.beginning(pid, mapping)
-        if (
-            beginning is None
-        ):  # only a later part was seen, as of a JIT compiler's cache: its offset is all there is
-            return mapping.start - mapping.offset
-        return beginning.start - self._module(mapping.path).lowest
+        place = (pid, mapping.start)
+        if place not in self._bases:
+            beginning = self._spaces.beginning(pid, mapping)
+            # Where only a later part was seen, as of a JIT compiler's cache, its offset is all
+            # there is.
+            self._bases[place] = (
+                beginning.start - self._module(mapping.path).lowest
+                if beginning
+                else mapping.start - mapping.offset
+            )
+        return self._bases[place]
 
     def _module(self, path: str) -> Module:
         return module(self._files.here(path))
@@ -172,9 +179,9 @@ class Names:
             with contextlib.suppress(OSError):
                 if os.stat(path).st_mtime >= self._spaces.began_s:
                     with open(path, errors="replace") as lines:
-                        found = [Symbol(int(m[1], 16), int(m[2], 16), m[3]) for m in
-                                 map(_JITTED.match, lines) if m]  # fmt: skip
-            self._jitted[pid] = sorted(found)
+                        for m in filter(None, map(_JITTED.match, lines)):
+                            _put_over(found, Symbol(int(m[1], 16), int(m[2], 16), m[3]))
+            self._jitted[pid] = found
         return self._jitted[pid]
 
     def is_system(self, pid: int, address: int) -> bool:
@@ -244,6 +251,14 @@ class Names:
         if symbol is None:
             return StaticPlace("", where.address, file)
         return StaticPlace(demangle(symbol.name), where.address - symbol.address, file)
+
+
+def _put_over(known: list[Symbol], new: Symbol) -> None:
+    """A function among others in order, in the place of those that it overlaps: their code was
+    there before, and is no more."""
+    at = bisect.bisect_left(known, new)
+    first = at - (at > 0 and known[at - 1].address + known[at - 1].size > new.address)
+    known[first : bisect.bisect_left(known, (new.address + new.size,), at)] = [new]
 
 
 def _symbolise(tool: str | None, path: str, addresses: list[int]) -> dict[int, tuple[str, str]]:

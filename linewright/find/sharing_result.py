@@ -12,8 +12,8 @@ import msgspec
 from linewright.analysis.intervals import wilson_score
 from linewright.elf import types
 from linewright.elf.outline_helpers import is_helper
-from linewright.elf.types import Layout
-from linewright.find.decode import DWARF_REGISTERS, Decoder, Operand
+from linewright.elf.types import Accessed, Layout
+from linewright.find.decode import CALL_BYTES, DWARF_REGISTERS, Decoder, Operand
 from linewright.find.evidence import (
     LINE,
     Evidence,
@@ -83,7 +83,7 @@ class Judge:
         self._samples, self._by_thread, self._total = samples, by_thread, by_thread.total()
         """All samples of each thread; none where every access is seen."""
         self._decoder, self._dwarf_registers = Decoder(arch, spaces), DWARF_REGISTERS[arch]
-        self._types: dict[FileAddress, tuple[Layout, int] | None] = {}
+        self._types: dict[FileAddress, Accessed | None] = {}
         self.seldom = 0
         """Shared lines that moved too seldom to be listed."""
 
@@ -138,7 +138,8 @@ class Judge:
             many = static is None and often[where] >= FEWEST_MET
             typed = self._behind(e, key) if many else None
             place = (where, mapping and mapping.start, variable)
-            groups[(typed[0].name,) if typed else place].append(e)
+            by_type = typed and not typed.variable
+            groups[(typed.layout.name,) if by_type else place].append(e)
         found = []
         for some in groups.values():
             repeated = [e for e in some if e.samples > 1]
@@ -174,10 +175,10 @@ class Judge:
         if self._names.variable(whole.pid, whole.address) is not None:
             return None
         typed = [t for key in whole.sites for t in [self._behind(whole, key)] if t]
-        if len({layout.name for layout, _ in typed}) != 1:
+        if len({t.layout.name for t in typed}) != 1 or typed[0].variable:
             return None
-        used = {f.path for layout, at in typed for f in layout.fields(at, at + 1)}
-        return typed[0][0].name, sorted(used - {""})
+        used = {f.path for t in typed for f in t.layout.fields(t.offset, t.offset + 1)}
+        return typed[0].layout.name, sorted(used - {""})
 
     def alone(self) -> list[Hot]:
         """Lines on which one thread's atomics take at least a hundredth of the samples."""
@@ -298,21 +299,43 @@ class Judge:
         for key in e.sites:
             typed = self._behind(e, key)
             if typed is not None:
-                layout, offset = typed
-                start = self._operand(e, key).address(e.examples[key].registers) - offset
-                found |= {f.offset: f for f in _fields(layout, start, layout.name, e.address)}
+                start = self._operand(e, key).address(e.examples[key].registers) - typed.offset
+                name = typed.variable or typed.layout.name
+                found |= {f.offset: f for f in _fields(typed.layout, start, name, e.address)}
         return [found[at] for at in sorted(found)]
 
-    def _behind(self, e: Evidence, key: SiteKey) -> tuple[Layout, int] | None:
-        """The structure that a site accesses through a pointer in a register, and where in it."""
+    def _behind(self, e: Evidence, key: SiteKey) -> Accessed | None:
+        """What a site accesses through a pointer in a register."""
         where, operand = self._names.where(key.pid, key.ip), self._operand(e, key)
         if operand is None or not where.path or operand.base not in self._dwarf_registers:
             return None
         if where not in self._types:
             register = self._dwarf_registers.index(operand.base)
             file = self._names.file(where.path)
-            self._types[where] = types.pointed(file, where.address, register, operand.displacement)
+            self._types[where] = types.pointed(
+                file, where.address, register, operand.displacement
+            ) or self._framed(e, key, operand)
         return self._types[where]
+
+    def _framed(self, e: Evidence, key: SiteKey, operand: Operand) -> Accessed | None:
+        """The same of code without optimisation, whose variables are in its frame; of a header's
+        function by what the program's own source gave it."""
+        names, pid = self._names, key.pid
+        at = end = key.ip
+        register, more = operand.base, operand.displacement
+        for after in (*e.examples[key].chain[1:], 0):
+            where, header = names.where(pid, at), names.is_header(pid, at)
+            begin = at - where.address + names.extent(pid, at)[1]
+            known = self._decoder.origin(pid, begin, end, register, header) if where.path else None
+            if known is None or (header and not names.called(pid, after)):
+                return None
+            register, moved, added = known
+            if not header:
+                number = self._dwarf_registers.index(register)
+                moved, added = (moved + more, None) if added is None else (moved, added + more)
+                return types.framed(names.file(where.path), where.address, number, moved, added)
+            at, end, more = after - 1, after - CALL_BYTES, more + moved
+        return None
 
     def _operand(self, e: Evidence, key: SiteKey) -> Operand | None:
         """The site's access, where a register and a number make its address."""

@@ -196,7 +196,7 @@ def test_objects_of_one_type_are_summed_up_whatever_uses_them(monkeypatch) -> No
         return [hot for hot in judge.shared() if hot.lines > 1]
 
     monkeypatch.setattr(types.Layout, "fields", lambda *_: [types.Field(8, 8, ".hits", "long")])
-    (hot,) = summed((layout, 8))
+    (hot,) = summed(types.Accessed(layout, 8))
     assert (hot.object, hot.lines, hot.kind) == (
         "objects of type node (.hits), on 20 lines",
         20,
@@ -204,6 +204,7 @@ def test_objects_of_one_type_are_summed_up_whatever_uses_them(monkeypatch) -> No
     )
     assert {site.offset for site in hot.sites} == {16, 32}
     assert summed(None) == []
+    assert summed(types.Accessed(layout, 8, "local")) == [], "a variable's lines are not a type's"
 
 
 def test_a_table_of_which_each_thread_has_its_part_is_not_shared() -> None:

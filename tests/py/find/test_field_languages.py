@@ -202,7 +202,7 @@ def test_what_lies_behind_a_pointer_has_its_field(built, compiler) -> None:
         address, register, displacement = atomic(program, "main.pointed")
     else:
         address, register, displacement = atomic(program, "pointed")
-    layout, offset = types.pointed(program, address, register, displacement)
+    layout, offset, _ = types.pointed(program, address, register, displacement)
     paths = [f.path for f in layout.fields(offset, offset + 8)]
     wanted = {"rustc": ("Shard", ".s.hits"), "go": ("main.shard", ".s.hits")}
     assert (layout.name, paths[0]) == wanted.get(compiler, ("Cache", ".slots[1].value"))
@@ -224,6 +224,48 @@ def test_a_block_behind_an_arc_has_its_type(built) -> None:
     program = built("rustc")
     found = symbol(program, "owned")
     assert "Shard" in types.allocated(program, found.address + found.size // 2, 40).name
+
+
+PLAIN = r"""
+struct work { long kind; struct { long misses, hits; } s; };
+__attribute__((noinline)) void add(struct work *w, long n) {
+    __atomic_fetch_add(&w->s.hits, n, __ATOMIC_SEQ_CST);
+}
+int main(void) {
+    struct work mine = {0};
+    __atomic_fetch_add(&mine.s.misses, 1, __ATOMIC_SEQ_CST);
+    add(&mine, 2);
+    return (int)mine.kind;
+}
+"""
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang-14", "gcc -fomit-frame-pointer"])
+def test_without_optimisation_variables_of_the_frame_have_names(compiler, tmp_path) -> None:
+    if shutil.which(compiler.split()[0]) is None:
+        pytest.skip(f"no {compiler}")
+    (tmp_path / "a.c").write_text(PLAIN)
+    subprocess.run([*compiler.split(), "-O0", "-g", "a.c"], cwd=tmp_path, check=True)
+    program = str(tmp_path / "a.out")
+
+    class File:
+        def read_code(self, pid, start, end):
+            return start, content(program, start, end - start)
+
+    def accessed(function: str) -> types.Accessed | None:
+        ip, register, displacement = atomic(program, function)
+        assert types.pointed(program, ip, register, displacement) is None
+        begin, register = symbol(program, function).address, DWARF_REGISTERS["x86_64"][register]
+        found = Decoder("x86_64", File()).origin(1, begin, ip, register, False)
+        register = DWARF_REGISTERS["x86_64"].index(found.register)
+        if found.added is None:
+            return types.framed(program, ip, register, found.displacement + displacement, None)
+        assert types.framed(program, ip, register, found.displacement, 4096) is None
+        return types.framed(program, ip, register, found.displacement, found.added + displacement)
+
+    pointer, own = accessed("add"), accessed("main")
+    assert (pointer.layout.name, pointer.offset, pointer.variable) == ("work", 16, "")
+    assert (own.layout.name, own.offset, own.variable) == ("work", 8, "mine")
 
 
 def test_a_split_file_that_is_another_builds_gives_no_types(built, tmp_path) -> None:

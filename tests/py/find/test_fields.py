@@ -160,5 +160,10 @@ def test_functions_of_a_jit_compiler_have_the_names_it_lists(monkeypatch, tmp_pa
     assert Names(spaces).name(4711, 0x10018).function == "int Counter.add(int)"
     assert Names(spaces).extent(4711, 0x10018) == ("", 0x10010)
     assert "without a file" in Names(spaces).name(4711, 0x10050).function
+    with listed.open("a") as more:  # code that was there before is no more
+        more.write("10000 18 early\n10018 100 Late.one()\n10018 30 Late.two()\n")
+    names = {at: Names(spaces).name(4711, at).function for at in range(0x10000, 0x10060, 8)}
+    assert names[0x10010] == "early" and names[0x10018] == names[0x10040] == "Late.two()"
+    assert "without a file" in names[0x10048], "of the one before nothing is left"
     spaces.began_s = listed.stat().st_mtime + 5  # left by an earlier process of that number
     assert "without a file" in Names(spaces).name(4711, 0x10018).function
