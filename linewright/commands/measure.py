@@ -57,7 +57,8 @@ PlanOption = Annotated[
 OnOption = Annotated[
     list[str] | None,
     typer.Option(
-        help=f"Where to run: {', '.join(examples())}; repeatable for several machines.",
+        help=f"Where to run: {', '.join(examples())}; repeatable for several machines, which "
+        "@FILE names one a line.",
         show_default="local",
     ),
 ]
@@ -133,11 +134,10 @@ def measure(
         if given := words_of({**others, "--dry-run": dry_run or None}):
             raise contradiction("--from", given[0], "measure", "--from takes records as they are")
         return _take_printed(printed, out, form)
-    if on is not None and len(on) > 1:
-        if dry_run or out == "-":
-            raise UserError(
-                "several machines, one folder", "--on", "name a folder with -o, and no --dry-run"
-            )
+    if on is not None and (len(on) > 1 or on[0].startswith("@")):
+        if dry_run or against is not None or out == "-":
+            allowed = "name a folder with -o; no --dry-run and no --against"
+            raise UserError("several machines, one folder", "--on", allowed)
         several = wings.brought("several_machines")
         if not several:
             raise UserError("this installation cannot measure several machines at once", "--on")

@@ -255,7 +255,7 @@ def _read_state(path: Path) -> State:
     try:
         return msgspec.json.decode(path.read_bytes(), type=State)
     except msgspec.DecodeError as error:
-        raise UserError(str(error), str(path), "expected what linewright fleet wrote") from None
+        raise UserError(str(error), str(path), "expected what linewright measure wrote") from None
 
 
 def incomplete(failed: dict[str, MeasureOutcome], count: int, go_on: str) -> RunError:

@@ -64,7 +64,7 @@ def document(found: Groups, failed: dict[str, MeasureOutcome], plan: str) -> Doc
                 closed=len(machines) > MOST_OPEN,
             ),
             TextTable(
-                title="Not measured: repeat the command to continue with these machines",
+                title="Not measured: --resume continues with these machines",
                 headings=["machine", "why"],
                 left=[True, True],
                 rows=[[target, outcome.reason] for target, outcome in failed.items()],

@@ -15,6 +15,8 @@ from linewright.errors import UserError
 from linewright.run.place import transports
 
 MOST_HOSTS = 10_000
+FILE = "@"
+"""Begins an ``--on`` that names a file of machines."""
 
 
 class Host(Struct, frozen=True):
@@ -24,7 +26,13 @@ class Host(Struct, frozen=True):
     name: str
 
 
-def read_hosts(path: str) -> list[Host]:
+def asked(on: Iterable[str]) -> list[Host]:
+    """The machines that ``--on`` names, those of files among them."""
+    lines = (read_hosts(text[len(FILE) :]) if text.startswith(FILE) else [text] for text in on)
+    return named(itertools.chain.from_iterable(lines), "--on")
+
+
+def read_hosts(path: str) -> list[str]:
     """One target a line; ``HOST``, ``USER@HOST`` and ``HOST:PORT`` mean ssh. ``#`` begins a
     comment."""
     try:
@@ -42,8 +50,7 @@ def read_hosts(path: str) -> list[Host]:
             "no host in it", path, "one host a line, such as user@host or ssh://host:22"
         )
     schemes = {"local", *transports(), *wings.targets()}
-    lines = [line if line.partition(":")[0] in schemes else f"ssh://{line}" for line in lines]
-    return named(lines, path)
+    return [line if line.partition(":")[0] in schemes else f"ssh://{line}" for line in lines]
 
 
 def distinct(machine_ids: Mapping[Host, str], note: Callable[[str], None]) -> list[Host]:

@@ -1,28 +1,33 @@
-"""A fleet at work: options, time limit and progress of `measure` on several machines and of
-`fleet`."""
+"""`measure` on several machines at once: options, time limit, progress and result."""
 
 from __future__ import annotations
 
 import shlex
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from linewright import plans, units
+import msgspec
+
+from linewright import extras, plans, units
 from linewright.commands._options import words_of
 from linewright.commands.report import report
 from linewright.commands.show import show
 from linewright.errors import DONE, UserError
 from linewright.fleet.fleet_run import FleetRun, incomplete, refusal
-from linewright.fleet.hosts import MOST_HOSTS, distinct, named
+from linewright.fleet.hosts import FILE, asked, distinct
 from linewright.plans.request import DEFAULT_PLAN
 from linewright.records.files import Reader, moment, new_path
-from linewright.show.console import note
+from linewright.show.console import console_for, note
+from linewright.show.new_file import write
 from linewright.show.progress import fitting
 
 SETUP_S = 300.0
 """What a machine may take beyond its budget: connecting, copying the probe, a last block of
 cells."""
+JOBS = 16
+"""Machines that are measured at once."""
 
 
 def measure_and_show(
@@ -32,26 +37,55 @@ def measure_and_show(
     options: dict[str, object],
     form: str,
 ) -> int:
-    """`measure` on several machines at the same time: a record file each, one result, one report.
+    """`measure` on several machines: a record file each, and one result.
 
     `options` are those that shape the plan, `form` is --format."""
+    of_file = any(text.startswith(FILE) for text in on)
+    if of_file:
+        extras.need("fleet", f"--on {FILE}FILE")
     plan = str(options["--plan"] or DEFAULT_PLAN)
+    limit, members = limit_s(plan, options["--budget"]), asked(on)
     folder = Path(resume or out or new_path(f"{Path(plan).stem}-{moment()}").removesuffix(".jsonl"))
-    team = FleetRun(named(on, "--on"), folder, words_of(options), resume is not None)
-    run(team, limit_s(plan, options["--budget"]))
-    known = {member.host: str(member.file) for member in team.members if member.file in team.files}
-    ids = {host: next(iter(Reader(path))).value.machine_id for host, path in known.items()}
-    files = [known[host] for host in distinct(ids, note)]
-    if files and form != "none":
-        show(files, form=form)
-        try:
-            report(files, out=str(folder / "report.html"))
-        except UserError as error:  # what was measured is whole without a page
-            note(str(error))
+    team = FleetRun(members, folder, words_of(options), resume is not None)
+    if team.ended:
+        note(f"{team.ended} of {len(members)} machines are done already")
+    run(team, limit)
+    if team.files and form != "none":
+        _show_groups(team, plan) if of_file and form == "table" else _show_all(team, form)
     if team.failed:
-        raise incomplete(team.failed, len(on), f"continue with --resume {shlex.quote(str(folder))}")
+        go_on = f"continue with --resume {shlex.quote(str(folder))}"
+        raise incomplete(team.failed, len(members), go_on)
     note(f"records are in {folder}, one file for each machine")
     return DONE
+
+
+def _show_all(team: FleetRun, form: str) -> None:
+    """Machines that were named one by one: a result of all of them, and one report."""
+    known = {member.host: str(member.file) for member in team.members if member.file.exists()}
+    ids = {host: next(iter(Reader(path))).value.machine_id for host, path in known.items()}
+    files = [known[host] for host in distinct(ids, note)]
+    show(files, form=form)
+    try:
+        report(files, out=str(team.folder / "report.html"))
+    except UserError as error:  # what was measured is whole without a page
+        note(str(error))
+
+
+def _show_groups(team: FleetRun, plan: str) -> None:
+    """The machines of a file: groups of those that behave alike, and the same as a page."""
+    from linewright.fleet import groups, groups_document
+    from linewright.show.document_page import page
+    from linewright.show.text_tables import print_tables
+
+    files = {member.host: member.file for member in team.members if member.file.exists()}
+    if machines := groups.machines(files, note):
+        said = groups_document.document(groups.group(machines), team.failed, plan)
+        # What each kind costs and every machine are a page's matter.
+        short = msgspec.structs.replace(said, tables=said.tables[-1:])
+        print_tables(short, console_for(sys.stdout), "fleet")
+        sys.stdout.flush()
+        write(team.folder / "fleet.html", page(said), allowed="name another folder")
+        note(f"the page is {team.folder / 'fleet.html'}")
 
 
 def limit_s(plan: str, budget: object) -> float:
@@ -63,12 +97,12 @@ def limit_s(plan: str, budget: object) -> float:
     ) + SETUP_S
 
 
-def run(team: FleetRun, limit: float, jobs: int = MOST_HOSTS) -> None:
+def run(team: FleetRun, limit: float) -> None:
     """Measure what a fleet has left, with progress on standard error; raises where it was stopped
     or refused as a whole."""
     meter = FleetMeter(team)
     with fitting(meter) as shown:
-        team.run(jobs, limit, shown.say, lambda: shown.show(meter))
+        team.run(JOBS, limit, shown.say, lambda: shown.show(meter))
     refused = refusal(team.failed)
     if refused is not None and not team.files:
         raise refused

@@ -1,5 +1,5 @@
-"""What `fleet` brings: its command, `measure` on several machines at once, and workers of a Dask
-cluster as machines."""
+"""What `fleet` brings: `measure` on several machines at once, and workers of a Dask cluster as
+machines."""
 
 from linewright.wings import Wing
 

@@ -28,7 +28,7 @@ from support.analysis_samples import write
 from support.command_lines import COMMANDS, complaint, is_flag, options_of, refused, within
 from support.places import DATA, ROOT
 
-MOST = 83
+MOST = 80
 """Options of all commands together. One more has to earn its place: another goes, or becomes a key
 of ``--set``."""
 CELL = "add/lock_add/u64/full/same_line/ci0/w0/auto/l8/t2"
@@ -39,7 +39,6 @@ TRIAL = "trial --env A=1 --env A=2 --runs 2 --set warmup=0"
 CALIBRATE = f"calibrate {TABLE} --from arm64-server-2025 -o m.toml"
 LINES = {
     "measure": "measure --only plain_add --set launches=1 -o new.jsonl {}",
-    "fleet": "fleet hosts.txt {}",
     "show": "show r.jsonl {}",
     "machines": "machines xeon-2009 {}",
     "calibrate": f"{CALIBRATE} {{}}",
@@ -73,13 +72,6 @@ VALUES = {
         "--from": ("measure --from begun.jsonl -o new.jsonl", "measure --from absent.jsonl"),
         "--format": ("csv", "xml"),
         "--against": ("begun.jsonl", "absent.jsonl"),
-    },
-    "fleet": {
-        "--plan": ("rmw", "quik"),
-        "--output": ("folder", "/proc/none"),
-        "--budget": ("30s", "soon"),
-        "--only": ("lock_add", None),
-        "--set": ("lines=2", None),
     },
     "show": {
         "--why": (CELL, "nothing"),
@@ -154,7 +146,6 @@ VALUES = {
 """By command and option: a right value, and one that cannot be (None where only another machine
 can know)."""
 PARSED = {
-    *(("fleet", option) for option in VALUES["fleet"]),  # remote/test_fleet.py runs them
     *(("calibrate", option) for option in VALUES["calibrate"]),  # model/test_calibration.py
     ("report", "--charts"),  # show/report/test_report.py
     ("find", "--on"),
@@ -197,7 +188,6 @@ def folder(tmp_path_factory) -> Path:
     shutil.copy(DATA / "find" / "c2c-5.txt", made / "c2c.txt")
     found = perf_import.result_of(perf_text.read(str(made / "c2c.txt")), "c2c.txt")
     (made / "found.json").write_bytes(msgspec.json.encode(found))
-    (made / "hosts.txt").write_text("exec:env\n")
     run = workload_sweep.SweepRun("futex-wake", 1, "ms", False, "off", 0, 1.0)
     (made / "runs.csv").write_text(workload_sweep.written([run]))
     return made

@@ -32,14 +32,12 @@ RUN = (
     "probe",
     "explain",
     "compare",
-    "fleet",
     "schema",
     "calibrate",
 )
 ELSEWHERE_RUN = {
     "measure": "docs/test_docs.py",
     **dict.fromkeys(READING, "docs/test_docs.py"),
-    "fleet workers.txt": "remote/test_dask.py",
     "--install-completion": "packaging/test_completion.py",
 }
 """By how lines begin that are not executed here: where they are. What reads records, or plans a
@@ -179,8 +177,6 @@ def as_here(line: str) -> str:
         line = line.replace("trial ", "trial --runs 2 --set warmup=0 ", 1)
     if line.startswith("calibrate "):  # a machine is not written over another one
         line = re.sub(r"-o \S+", f"-o found-{abs(hash(line))}.toml", line)
-    if line.startswith("fleet "):
-        line += " --only plain_add --set launches=1"
     return line
 
 

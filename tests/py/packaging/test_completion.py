@@ -60,7 +60,7 @@ def offered(command, *words: str) -> list[str]:
     ("words", "wanted"),
     [
         (["mea"], ["measure"]),
-        (["fl"], ["fleet"]),
+        (["fi"], ["find"]),
         (["measure", "--pl"], ["--plan"]),
         (["show", "--wh"], ["--why"]),
     ],

@@ -14,7 +14,7 @@ TABLE = str(DATA / "rmw-arm64-server-2025.csv")
 NEEDED = {
     "images": ("report", TABLE),
     "parquet": ("export", TABLE, "--format", "parquet", "-o", "r.parquet"),
-    "fleet": ("fleet", "hosts.txt"),
+    "fleet": ("measure", "--on", "@hosts.txt"),
     "calibration": ("calibrate", TABLE, "--from", "arm64-server-2025", "-o", "m.toml"),
 }
 """A command of each extra; what it is given need not be right, since the refusal comes first."""

@@ -21,7 +21,7 @@ from linewright.wings import PACKAGE, wings
 from support.analysis_samples import cell, context, launches, write
 from support.places import DATA
 
-COMMANDS = {"find": "find", "fleet": "fleet", "model": "calibrate", "kernel": None}
+COMMANDS = {"find": "find", "fleet": None, "model": "calibrate", "kernel": None}
 """A command of each wing that brings one."""
 
 
@@ -119,6 +119,7 @@ def test_what_a_missing_wing_brings_is_refused_in_one_line(command):
     assert "model:NAME" not in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_several_machines_want_the_fleet(command):
-    done = command(["fleet"], "measure", "--on", "local", "--on", "local")
+@pytest.mark.parametrize("on", [["--on", "local", "--on", "local"], ["--on", "@hosts.txt"]])
+def test_several_machines_want_the_fleet(command, on: list[str]):
+    done = command(["fleet"], "measure", *on)
     assert done.returncode == 2 and "several machines" in done.stderr

@@ -130,8 +130,8 @@ def over(command, cluster: Cluster):
 
 def test_workers_are_measured_grouped_and_remembered(over):
     write_hosts(over, "dask:one", "dask:127.0.0.3  # by its host", "dask:absent")
-    words = ["fleet", "hosts.txt", *FEW, "-o", "f"]
-    answer = over(*words)
+    words = ["measure", "--on", "@hosts.txt", *FEW]
+    answer = over(*words, "-o", "f")
     assert answer.returncode == 3, answer.stderr
     said = " ".join(answer.stdout.split())
     assert said.startswith("2 machines, 2 groups: ")
@@ -142,7 +142,7 @@ def test_workers_are_measured_grouped_and_remembered(over):
     assert set(files) == {"one.jsonl", "127.0.0.3.jsonl"}
     assert len(records.read(over.directory / "f/one.jsonl", pytest.fail)[1]) == over.planned(*FEW)
     write_hosts(over, "dask:one", "dask:127.0.0.3")
-    again = over(*words)
+    again = over(*words, "--resume", "f")
     assert again.returncode == 0 and "2 of 2 machines are done already" in again.stderr, (
         again.stderr
     )
@@ -181,7 +181,7 @@ def test_other_commands_run_there_too(over):
 
 def test_a_lost_worker_keeps_its_records_and_the_others_go_on(over, cluster):
     write_hosts(over, "dask:doomed", "dask:one")
-    process = over.start("fleet", "hosts.txt", *FEW, "-o", "f")
+    process = over.start("measure", "--on", "@hosts.txt", *FEW, "-o", "f")
     until_records(over.directory / "f/doomed.jsonl", 2, process)
     cluster.kill("doomed")
     out, said = waiting.finish(process)

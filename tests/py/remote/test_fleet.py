@@ -16,6 +16,7 @@ from support import waiting
 from support.sshd import knobs
 
 FEW = ["--only", "lock_add", "--only", "plain_add", "--set", "launches=2", "--budget", "20s"]
+MANY = ["measure", "--on", "@hosts.txt", *FEW]
 ALONE = (("add", "lock_add", 64, "none", False),)
 
 
@@ -31,7 +32,7 @@ def test_machines_are_grouped_by_behaviour(over, start):
     write_hosts(
         over, "# two racks", "fast0", "fast1  # with a remark", "", "ssh://fast2", "slow", "slow:1"
     )
-    answer = over("fleet", "hosts.txt", *FEW, "-o", "fleet")
+    answer = over(*MANY, "-o", "fleet")
     assert answer.returncode == 3, answer.stderr
     said = " ".join(answer.stdout.split())
     assert said.startswith("4 machines, 2 groups: ") and "B, 1 machine: slow (" in said
@@ -40,7 +41,7 @@ def test_machines_are_grouped_by_behaviour(over, start):
     assert "Not measured" in said and "ssh://slow:1 ssh:slow:1: " in said
     assert (
         "1 of 5 machines failed" in answer.stderr
-        and "repeat the command to continue" in answer.stderr
+        and "continue with --resume fleet" in answer.stderr
     )
     text = (over.directory / "fleet/fleet.html").read_text()
     assert "4 machines in 2 groups" in text and "ssh://slow:1" in text and "<script" not in text
@@ -50,14 +51,15 @@ def test_machines_are_grouped_by_behaviour(over, start):
     assert set(files) == {"fast0.jsonl", "fast1.jsonl", "fast2.jsonl", "slow.jsonl"}
     # Again: what is done is not measured again, what failed is tried again.
     write_hosts(over, "fast0", "fast1", "ssh://fast2", "slow")
-    again = over("fleet", "hosts.txt", *FEW, "-o", "fleet")
+    again = over(*MANY, "--resume", "fleet")
     assert again.returncode == 0 and "4 of 4 machines are done already" in again.stderr, (
         again.stderr
     )
     assert files == {
         path.name: path.stat().st_mtime_ns for path in (over.directory / "fleet").glob("*.jsonl")
     }
-    assert "the same options" in over.refused("fleet", "hosts.txt", "--plan", "rmw", "-o", "fleet")
+    other = ("--plan", "rmw", "--resume", "fleet")
+    assert "the same options" in over.refused("measure", "--on", "@hosts.txt", *other)
 
 
 @pytest.mark.slow
@@ -65,15 +67,14 @@ def test_a_stopped_fleet_goes_on(over, start):
     start("one", **knobs(machine_id=f"{1:016x}", pause_s=0.15))
     start("two", **knobs(machine_id=f"{2:016x}", pause_s=0.15))
     write_hosts(over, "one", "two")
-    words = ["fleet", "hosts.txt", *FEW, "-o", "fleet"]
-    process = over.start(*words)
+    process = over.start(*MANY, "-o", "fleet")
     first = over.directory / "fleet/one.jsonl"
     waiting.wait_for(lambda: first.exists() and first.read_bytes().count(b"\n") > 2, process)
     process.send_signal(signal.SIGINT)
     _, said = waiting.finish(process)
     assert process.returncode == 3 and b"stopped by SIGINT" in said, said
     kept = first.read_bytes()
-    again = over(*words)
+    again = over(*MANY, "--resume", "fleet")
     assert again.returncode == 0, again.stderr
     assert (
         first.read_bytes().startswith(kept[: kept.rindex(b"\n") + 1])
@@ -85,7 +86,7 @@ def test_one_machine_reached_twice_is_one(over, start):
     for name, number in (("one", 1), ("other", 2), ("again", 1)):
         start(name, **knobs(machine_id=f"{number:016x}"))
     write_hosts(over, "one", "other", "again")
-    answer = over("fleet", "hosts.txt", *FEW, "-o", "fleet")
+    answer = over(*MANY, "-o", "fleet")
     assert answer.returncode == 0, answer.stderr
     assert "2 machines, 1 group" in answer.stdout and "A, 2 machines: one, other (" in answer.stdout
     assert "ssh://again is the machine of ssh://one, which counts once" in answer.stderr
@@ -112,17 +113,20 @@ def test_of_one_machine_reached_twice_one_is_shown(over, start):
 )
 def test_a_file_of_hosts_that_is_wrong(command, text: str, message: str):
     (command.directory / "hosts.txt").write_text(text)
-    assert message in command.refused("fleet", "hosts.txt")
+    assert message in command.refused("measure", "--on", "@hosts.txt")
 
 
 def test_requests_that_are_wrong(command):
-    assert "absent.txt" in command.refused("fleet", "absent.txt")
+    assert "absent.txt" in command.refused("measure", "--on", "@absent.txt")
     write_hosts(command, "local")
-    assert "no plan 'absent'" in command.refused("fleet", "hosts.txt", "--plan", "absent")
+    many = ("measure", "--on", "@hosts.txt")
+    assert "no plan 'absent'" in command.refused(*many, "--plan", "absent")
     (command.directory / "full").mkdir()
     (command.directory / "full/file").write_text("")
-    assert "is not empty" in command.refused("fleet", "hosts.txt", "-o", "full")
-    answer = command("fleet", "hosts.txt", "--set", "absent=1", "-o", "new")
+    assert "is not empty" in command.refused(*many, "-o", "full")
+    for other in (("--dry-run",), ("--against", "r.jsonl"), ("-o", "-")):
+        assert "several machines, one folder" in command.refused(*many, *other)
+    answer = command(*many, "--set", "absent=1", "-o", "new")
     assert answer.returncode == 2 and "no parameter 'absent=1'" in answer.stderr.splitlines()[-1]
 
 
@@ -175,8 +179,8 @@ def test_a_wrong_state_file_is_one_line(command):
     write_hosts(command, "local")
     (command.directory / "f").mkdir()
     (command.directory / "f/fleet.json").write_text("{")
-    assert "expected what linewright fleet wrote" in command.refused(
-        "fleet", "hosts.txt", "-o", "f"
+    assert "expected what linewright measure wrote" in command.refused(
+        "measure", "--on", "@hosts.txt", "--resume", "f"
     )
 
 
@@ -196,7 +200,7 @@ def test_many_groups_have_letters():
 
 def test_the_state_is_json_that_says_what_became_of_each(command):
     write_hosts(command, "local")
-    answer = command("fleet", "hosts.txt", *FEW, "-o", "f")
+    answer = command(*MANY, "-o", "f")
     assert answer.returncode == 0, answer.stderr
     state = json.loads((command.directory / "f/fleet.json").read_text())
     assert state["outcomes"]["local"]["state"] == "done" and re.fullmatch(
