@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
-from typing import BinaryIO
+from collections.abc import Iterable, Sequence
 
 from linewright.show.export import rows
 
@@ -20,24 +19,15 @@ def of_cells(summaries: Sequence[rows.Summary]) -> str:
     return text(flat, list(flat[0])) if flat else ""
 
 
-def text(flat: Iterable[dict[str, object]], names: Sequence[str], heading: bool = True) -> str:
+def text(flat: Iterable[dict[str, object]], names: Sequence[str]) -> str:
     """Rows as CSV.  Text that a spreadsheet would take for a formula gets an apostrophe before
     it."""
     out = io.StringIO()
     writer = csv.DictWriter(out, fieldnames=names, lineterminator="\n")
-    if heading:
-        writer.writeheader()
+    writer.writeheader()
     writer.writerows({name: _harmless(value) for name, value in row.items()} for row in flat)
     return out.getvalue()
 
 
 def _harmless(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
-
-
-def write(out: BinaryIO, columns: Mapping[str, type], flat: Iterable[dict[str, object]]) -> None:
-    """Write a heading line, then the rows as they come."""
-    names = list(columns)
-    out.write(text([], names).encode())
-    for batch in rows.batches(flat):
-        out.write(text(batch, names, heading=False).encode())

@@ -3,30 +3,24 @@ where it is used."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import BinaryIO
+import io
+from collections.abc import Sequence
 
 import msgspec
 
+from linewright.analysis.summary import Summary
 from linewright.schema import Context
 from linewright.show.export import rows
 
 
-def write(
-    out: BinaryIO,
-    columns: Mapping[str, type],
-    flat: Iterable[dict[str, object]],
-    contexts: Sequence[Context],
-) -> None:
-    """Write the rows; the contexts go into the metadata as JSON under ``linewright_contexts``."""
+def of_cells(contexts: Sequence[Context], summaries: Sequence[Summary]) -> bytes:
+    """A row per cell as in the CSV; a column without any figure is one of numbers. The contexts go
+    into the metadata as JSON under ``linewright_contexts``."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = {int: pa.int64(), float: pa.float64(), str: pa.string()}
-    schema = pa.schema(
-        [(name, kinds[kind]) for name, kind in columns.items()],
-        metadata={"linewright_contexts": msgspec.json.encode(contexts)},
-    )
-    with pq.ParquetWriter(out, schema) as writer:
-        for batch in rows.batches(flat):
-            writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+    table, out = pa.Table.from_pylist(rows.of_cells(summaries)), io.BytesIO()
+    typed = [f.with_type(pa.float64()) if pa.types.is_null(f.type) else f for f in table.schema]
+    metadata = {"linewright_contexts": msgspec.json.encode(contexts)}
+    pq.write_table(table.cast(pa.schema(typed, metadata=metadata)), out)
+    return out.getvalue()

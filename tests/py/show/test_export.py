@@ -130,18 +130,6 @@ def test_csv_is_what_show_prints(command, made):
     assert "\x1b" not in text
 
 
-def test_windows_are_exported_as_measured(command, made):
-    rows = list(
-        csv.DictReader(io.StringIO(command("export", made, "--format", "csv", "--windows").stdout))
-    )
-    assert len(rows) == 5 * 40 + 64
-    held = [json.loads(line) for line in (command.directory / made).read_text().splitlines()]
-    assert sorted(float(row["window_ns"]) for row in rows) == sorted(
-        w for r in held for w in r.get("window_ns", [])
-    )
-    assert rows[0]["baseline_ns"] == "" and rows[0]["line"] == "0"
-
-
 def test_parquet_holds_the_same_rows_with_types(command, made):
     pq = pytest.importorskip("pyarrow.parquet")
     assert command("export", made, "--format", "parquet", "-o", "r.parquet").returncode == 0
@@ -152,18 +140,12 @@ def test_parquet_holds_the_same_rows_with_types(command, made):
         float(row["issue_median_ns"]) if row["issue_median_ns"] else None for row in rows
     ]
     assert json.loads(table.schema.metadata[b"linewright_contexts"])[0]["cpu_model"] == "synthetic"
-    assert (
-        command("export", made, "--format", "parquet", "--windows", "-o", "w.parquet").returncode
-        == 0
-    )
-    assert pq.read_table(command.directory / "w.parquet").num_rows == 264
 
 
 @pytest.mark.parametrize(
     ("words", "messages"),
     [
         (["--format", "xml"], ["no format 'xml'", "csv, parquet, google-benchmark"]),
-        (["--format", "google-benchmark", "--windows"], ["contradict"]),
         (["--format", "csv", "-o", "r.jsonl"], ["r.jsonl exists", "remove it"]),
         (["--format", "csv", "-o", "absent/r.csv"], ["cannot write absent/r.csv"]),
         (["--format", "csv", "--only", "nothing"], ["--only", "'nothing'"]),
