@@ -169,6 +169,14 @@ def of(found: Interval | Estimate | None, unit: str = "") -> str:
     return estimate(value, *((low, high) if confidence > 0 else (value, value)), unit)
 
 
+def of_cost(found: Interval | None) -> str:
+    """The same of a time for a column headed ns; a long one is in microseconds, with their unit."""
+    if found is None or found.median_ns < COARSE_NS:
+        return of(found)
+    parts = {f"{name}_ns": getattr(found, f"{name}_ns") / 1e3 for name in ("median", "low", "high")}
+    return of(msgspec.structs.replace(found, **parts), "µs")
+
+
 def change(low: float | None, high: float | None, scale: str, behind: int = 1) -> str:
     """An interval of ratios as what changes, ``-22 to +18 %`` (from ten times on ``×9.3 to ×12``),
     or of differences, ``-0.4 to +2.6 ns``; empty where there is none.  Below 10 % with `behind`

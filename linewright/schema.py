@@ -129,12 +129,12 @@ class Situation(Struct, frozen=True, kw_only=True):
         return f"{self.sharers}, {self.around}"
 
     def short(self) -> str:
-        """The same for the heading of a column: ``alone``, ``2 CPUs``, ``in 200 work``."""
+        """The same for the heading of a column: ``alone``, ``2 CPUs``, ``work 200``."""
         placebos = "placebo" if self.threads <= 2 else f"{self.threads - 1} placebos"
         who = f"{self.threads} CPUs" if self.contended else placebos
         parts = [] if self.contender == "none" else [who]
         parts += [f"spacing {self.contender_iters}"] if self.contender_iters else []
-        parts += [f"in {self.work_iters} work"] if self.work_iters else []
+        parts += [f"work {self.work_iters}"] if self.work_iters else []
         return ", ".join(parts) or "alone"
 
 

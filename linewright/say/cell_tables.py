@@ -344,7 +344,7 @@ def _beside_updaters(sides: Sequence[Side]) -> TextTable:
     """Reader cost and grace-period cost, side by side."""
 
     def issue(name: str) -> Callable[[Side], str]:
-        return lambda side: numbers.of(s.issue if (s := getattr(side, name)) else None)
+        return lambda side: numbers.of_cost(s.issue if (s := getattr(side, name)) else None)
 
     expedited = any(side.updater != "synchronize" for side in sides)
     columns: list[Column[Side]] = [
@@ -352,9 +352,9 @@ def _beside_updaters(sides: Sequence[Side]) -> TextTable:
         Column("delay", lambda side: str(side.read_delay)),
         Column("readers", lambda side: str(side.readers)),
         Column("reader", issue("pair")),
-        Column("reader during updates", issue("disturbed")),
-        Column("update, no reader", issue("idle")),
-        Column("update beside them", issue("grace")),
+        Column("beside updates", issue("disturbed")),
+        Column("update alone", issue("idle")),
+        Column("beside readers", issue("grace")),
     ]
     title = "reader cost and grace-period cost (ns; read-side critical sections with their delay)"
     return table_of(title, columns, sorted(sides, key=lambda s: (s.read_delay, s.readers)))

@@ -128,7 +128,7 @@ def limits(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
     if ratios:
         low, high = min(_ratio(row).low for row in ratios), max(_ratio(row).high for row in ratios)
         span = numbers.change(low, high, "ratio")
-        text = f"what the widest interval of the undecided leaves possible: {span}"
+        text = f"the undecided may differ by {span}"
         answer.append(_of(comparison, said, text, ratios))
     if few:
         text = f"{len(few)} have {FEW_LAUNCHES} on a side: nothing is claimed"

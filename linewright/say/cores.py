@@ -32,9 +32,10 @@ def nearness(m: MachineAnswers) -> Topic | None:
             else ""
         )
         r = c.ratio
-        ratio = f", {numbers.about_times(r.value, r.low, r.high)} {c.reference}" if r else ""
-        cpu = f"; CPU {c.cpu}" if c.cpu >= 0 else ""
-        lines.append(verbatim(f"{c.form} {PLACES[c.where]}{ratio}{counts}{cpu}", c.ids))
+        times = numbers.about_times(r.value, r.low, r.high) if r else ""
+        ratio = f", and takes {times} what {c.reference} takes" if r else ""
+        cpu = f"CPU {c.cpu}: " if c.cpu >= 0 else ""
+        lines.append(verbatim(f"{cpu}{c.form} {PLACES[c.where]}{ratio}{counts}", c.ids))
     return topic("near_far", "Near or far, by core and line", lines, list(m.classes))
 
 

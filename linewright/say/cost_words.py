@@ -128,7 +128,7 @@ def why_none(entry: Entry) -> str:
 
 
 def heading(column: MatrixColumn) -> str:
-    """A column of the matrix: ``alone``, ``in 20 work``, ``2 CPUs``."""
+    """A column of the matrix: ``alone``, ``work 20``, ``2 CPUs``."""
     return column.situation.without("contender_iters").short()
 
 
@@ -157,7 +157,7 @@ def controls(document: Document) -> list[str]:
     """The run's own controls, its noise floor and its loop of work, as far as they were
     measured."""
     shown = shown_columns(document)
-    floors = [f"{heading(c)} {numbers.within(c.floor, c.scale)}" for c in shown if c.pairs]
+    floors = [f"{numbers.within(c.floor, c.scale)} ({heading(c)})" for c in shown if c.pairs]
     loops = [
         f"work linear to {numbers.at_most(c.bent)}, steady to {numbers.at_most(c.spread)}"
         for c in shown
@@ -206,24 +206,25 @@ SIDES = {"alone": "alone", "contended": "with a second CPU"}
 
 def ratio_words(price: Price) -> str:
     """``14 to 20 times less``, ``3.4 to 3.8 times more``, ``same``, or ``0.8 to 1.4 times`` where
-    it may be either; without a ratio, as of a wait, which is no operation, the cost's interval.
-
-    Of fewer launches than a claim needs with ``?``."""
+    it may be either; nothing where the interval says nothing. Without a ratio, as of a wait, which
+    is no operation, the cost's interval."""
     cost = price.contended or price.alone
     if price.ratio is None and cost and cost.ns.confidence > 0:
         return numbers.span_of_cost(cost.ns.low_ns, cost.ns.high_ns)
     if not price.answer:
         return "no interval"
-    if price.answer == "wide":
-        return "?"
-    same = price.answer == "same"
-    text = "same" if same else numbers.times(price.ratio.low_ns, price.ratio.high_ns)
-    return text + (" ?" if price.few else "")
+    if price.answer in ("wide", "same"):
+        return "" if price.answer == "wide" else "same"
+    return numbers.times(price.ratio.low_ns, price.ratio.high_ns)
 
 
 def ratio_text(price: Price) -> str:
-    """The same in signs, ``14–20× less``; ``1`` for the reference."""
-    return "1" if price.reference else in_signs(ratio_words(price))
+    """The same in signs, ``14–20× less``; ``1`` for the reference, and ``?`` behind what rests on
+    fewer launches than a claim needs."""
+    if price.reference:
+        return "1"
+    doubt = "?" if price.few and price.answer else ""
+    return f"{in_signs(ratio_words(price))} {doubt}".strip()
 
 
 def in_signs(ratio: str) -> str:
@@ -245,8 +246,7 @@ def price_words(price: Price) -> str:
     if price.ratio is None and ratio != "no interval":
         return f"{text}; interval {ratio}."
     than = "one atomic word alone" if price.only_alone else "one atomic word"
-    few = f" (not claimed: {FEW_LAUNCHES})" if ratio.endswith("?") else ""
-    ratio = ratio.removesuffix("?").rstrip()
+    few = f" (not claimed: {FEW_LAUNCHES})" if price.few and price.answer else ""
     link = {"same": "the same as", "no interval": "no interval against", "": "undecided against"}
     if price.answer in ("less", "more"):
         ratio += " than"

@@ -55,12 +55,12 @@ def _written(found: Sequence[Finding]) -> tuple[str, list[str]]:
     if why == "better":
         f, r = clearest
         where = f.situation.words()
-        text = f"{r.form}: {less_text(r, f)} than {default} {where}, the same elsewhere"
+        text = f"{r.form}, {less_text(r, f)} than {default} {where}, the same elsewhere"
     elif why == "same":
         widest = all_within_text(r.judgement for f in found for r in f.rows)
-        text = f"any of {numbers.join(forms)}: the same within {widest}"
+        text = f"any of {numbers.join(forms)}, which are the same within {widest}"
     elif why == "default_best":
-        text = f"{default}: nothing measured costs less"
+        text = f"{default}, since nothing measured costs less"
     elif why == "depends":
         text = "depends on contention and work, see above"
     return text, forms

@@ -29,7 +29,7 @@ PLACES = {
     "far": f"behaves {FAR}",
     "all_far": f"is expensive even behind a prefetch: every form behaves {FAR}",
     "mixed": "behaves as if performed at the interconnect on some lines and in the core on others",
-    "undecided": "is undecided",
+    "undecided": "is undecided between core and interconnect",
 }
 """What is said of where an arm64 instruction seems to be performed."""
 DISTANCES = {

@@ -31,7 +31,9 @@ def _scaling(readers: int, flat: Sequence[Scaling], grows: Sequence[Scaling]) ->
             f"{form} {numbers.about_times(r.value, r.low, r.high)}" for form, r in ratios.items()
         ]
         more = {form: r.value for form, r in ratios.items()}
-        clauses.append(Clause(text=f"more than alone: {numbers.join(parts)}", numbers=more))
+        clauses.append(
+            Clause(text=f"each costs more than alone: {numbers.join(parts)}", numbers=more)
+        )
     return Sentence(
         lead=f"with {readers} readers",
         clauses=clauses,

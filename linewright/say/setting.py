@@ -37,18 +37,20 @@ CLASS_WORDS = {
     "cas": "compare-and-swap",
 }
 _SILENT = {
-    "default_best": "nothing: no form measured is shown to be better than the default",
+    "default_best": "no form measured is shown to be better than the default",
     "depends": "no one setting: which is best depends on contention and work",
-    "published": "nothing: published percentiles have no intervals, so no difference is shown",
-    "default_unmeasured": "nothing: the form taken by default is not in the records, so no gain "
+    "published": "published percentiles have no intervals, so no difference is shown",
+    "default_unmeasured": "the form taken by default is not in the records, so no gain "
     "over it is shown",
     "measure_more": "nothing yet: undecided; measure more: {again}",
-    "emulated": f"nothing: {EMULATED}",
-    "architecture": "nothing: on {arch} there is no choice for LINEWRIGHT_ATOMICS to make",
-    "not_measured": "nothing: fewer than two forms that a setting can choose were measured under "
+    "emulated": EMULATED,
+    "architecture": "on {arch} there is no choice for LINEWRIGHT_ATOMICS to make",
+    "not_measured": "fewer than two forms that a setting can choose were measured under "
     "equal situations",
 }
 """Why nothing is to be set."""
+_OTHERWISE = ("depends", "measure_more")
+"""Reasons that are said as they are, without ``nothing`` before them."""
 
 
 def setting(machine: MachineAnswers) -> Decision:
@@ -63,6 +65,7 @@ def setting(machine: MachineAnswers) -> Decision:
     else:
         again = measure_again(machine) if why == "measure_more" else ""
         text = _SILENT[why].format(again=again, arch=machine.arch.replace("_", "-"))
+        text = text if why in _OTHERWISE else f"nothing: {text}"
     ids = [i for c in machine.choices for p in c.points for i in p.ids]
     return Decision(
         variable="LINEWRIGHT_ATOMICS",
@@ -143,9 +146,9 @@ def _choice_lines(c: Choice, machine: MachineAnswers) -> list[tuple[str, Sequenc
             *[(_turn(t, machine), t.points) for t in turns(c)],
         ]
     elif c.why == "measure_more":
-        text = f"{what}: undecided: {_missing(c, machine)}"
+        text = f"{what}: undecided, {_missing(c, machine)}"
     else:
-        text = f"{what}: {_SILENT[c.why].removeprefix('nothing: ')}"
+        text = f"{what}: {_SILENT[c.why]}"
     return [(text, c.points)]
 
 
@@ -160,13 +163,14 @@ def _rest(own: Sequence[SettingPoint], same: int) -> str:
 def _missing(c: Choice, machine: MachineAnswers) -> str:
     """What the undecided class lacks, and the command that gives it."""
     if not any(p.situation.contended for p in c.candidates):
-        return f"no contended point was measured: {measure_again(machine)}"
+        return f"since no contended point was measured; {measure_again(machine)}"
     few = any(j.why in ("one_launch", "few_launches") for j in c.still_open)
-    which = ", ".join(sorted({_words(p.choice) for p in c.candidates}))
+    which = sorted({_words(p.choice) for p in c.candidates})
     reason = FEW_LAUNCHES if few else more_text(c.still_open, machine.launches_asked)
     return (
-        f"{which} not shown to be as good as the default at {len(c.still_open)} of "
-        f"{len(c.candidates)} points ({reason}): {measure_again(machine)}"
+        f"since {numbers.join(which)} {'is' if len(which) == 1 else 'are'} not shown to be as good "
+        f"as the default at {len(c.still_open)} of {len(c.candidates)} points ({reason}); "
+        f"{measure_again(machine)}"
     )
 
 

@@ -173,7 +173,11 @@ def control_sentences(m: MachineAnswers) -> list[Sentence]:
     answers = []
     if m.floors:
         known = m.floors.values()
-        parts = [f"{_floor_where(f)} by up to {numbers.within(f.size, f.scale)}" for f in known]
+        widest = grouped(known, _floor_where)
+        parts = [
+            f"{where} by up to {numbers.within(max(f.size for f in own), own[0].scale)}"
+            for where, own in widest.items()
+        ]
         pairs = max(f.pairs for f in known)
         answers.append(
             said(
@@ -200,8 +204,9 @@ def control_sentences(m: MachineAnswers) -> list[Sentence]:
 
 
 def _floor_where(f: Floor) -> str:
-    situation = f.group.situation
-    return situation.words() if situation.work_iters else situation.sharers
+    """The contention of a noise floor, and whether exposed costs are what it is of."""
+    sharers = f.group.situation.without("contender_iters").sharers
+    return f"{sharers} with work" if f.scale == "ns" else sharers
 
 
 _READERS = ("readers_pair", "readers_shape", "readers_lookup")

@@ -40,11 +40,11 @@ def _decision(document: Document, width: int) -> list[RenderableType]:
     """The setting, what to write in code, and the machine that this was measured on."""
     if not document.settings:
         return [Text(one_line(render(document.decision.sentence)), style="bold")]
-    machine = ", ".join([document.title, *render_all([*document.facts, *document.run])])
+    measured = [document.title, *render_all(document.facts)], render_all(document.run)
     return [
         *labelled("SET", [document.decision.sentence], width),
         *labelled("USE", document.uses[:MOST_USED], width),
-        Text(one_line(machine)),
+        *(Text(one_line(", ".join(texts))) for texts in measured),
     ]
 
 

@@ -130,8 +130,8 @@ def _legend(screen: Document, letters: dict[str, str]) -> list[str]:
     floors = any(c.pairs for c in shown)
     parts = []
     if "same" in answers:
-        within = ", ".join(f"{words.heading(c)} {words.same_within(c)}" for c in shown)
-        parts.append(f"= same within: {within}")
+        within = ", ".join(f"{words.same_within(c)} ({words.heading(c)})" for c in shown)
+        parts.append(f"= same within {within}")
     if "undecided" in answers:
         parts.append("? undecided, corrected for all comparisons")
     if "slower" in answers:
@@ -142,7 +142,7 @@ def _legend(screen: Document, letters: dict[str, str]) -> list[str]:
         parts.append("~ metastable")
     parts += [
         f"{words.heading(c)}: ns {'added to' if c.scale == 'ns' else 'with'} "
-        f"{words.work_length(c)} of it"
+        f"{words.work_length(c)} of work"
         for c in shown
         if c.key == "work"
     ]

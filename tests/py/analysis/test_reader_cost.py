@@ -118,7 +118,7 @@ def test_the_section_of_the_advice() -> None:
         "with 2 readers: srcu_fast and srcu_fast_updown cost each reader the same as alone, "
         "within 10%" in text
     )
-    assert "with 2 readers: more than alone: " in text and "refcnt 5." in text
+    assert "with 2 readers: each costs more than alone: " in text and "refcnt 5." in text
     assert (
         "an updater of srcu_fast waits" in text
         and "longer than one of rwlock, beside 1 busy reader" in text

@@ -402,7 +402,7 @@ def test_x86_gets_forms_for_code_and_no_setting():
 
 def test_any_of_several_forms_is_said_only_where_they_are_shown_to_be_the_same():
     same = one(machine({"xchg": 5.0, "prefetchw_xchg": 5.0}, own=0.005), arch="x86_64", features=[])
-    assert "any of xchg and prefetchw_xchg: the same within" in "".join(
+    assert "any of xchg and prefetchw_xchg, which are the same within" in "".join(
         render_all(section(same, "code").lines)
     )
     worked = one(

@@ -201,7 +201,7 @@ def test_a_condition_without_any_figure_has_no_column():
         for row in s.rows
     ]
     text = printed(msgspec.structs.replace(s, rows=emptied))
-    assert "in 20 work" not in text and "withheld" not in text and "2 CPUs" in text
+    assert "work 20" not in text and "withheld" not in text and "2 CPUs" in text
 
 
 def test_several_modes_are_marked():
