@@ -131,17 +131,23 @@ class Names:
         return FileAddress("", address)
 
     def _base(self, pid: int, mapping: Map) -> int:
-        """What was added to the file's own addresses when it was loaded."""
+        """What was added to the file's own addresses where this part of it is mapped."""
         place = (pid, mapping.start)
         if place not in self._bases:
+            file, begin = self._module(mapping.path), mapping.offset
+            # By the bytes of each segment that it holds. Of a file without segments, as a JIT
+            # compiler's cache, the offset is all there is.
+            parts = {
+                mapping.start - begin + offset - address: max(
+                    0, min(offset + size, begin + mapping.length) - max(offset, begin)
+                )
+                for offset, size, address, _ in file.segments
+            } or {mapping.start - begin: 1}
+            # Two segments may share a page, and a part may be mapped once more far away, as V8
+            # does with its own code.
             beginning = self._spaces.beginning(pid, mapping)
-            # Where only a later part was seen, as of a JIT compiler's cache, its offset is all
-            # there is.
-            self._bases[place] = (
-                beginning.start - self._module(mapping.path).lowest
-                if beginning
-                else mapping.start - mapping.offset
-            )
+            usual = beginning.start - file.lowest if beginning else -1
+            self._bases[place] = usual if parts.get(usual) else max(parts, key=parts.__getitem__)
         return self._bases[place]
 
     def _module(self, path: str) -> Module:
@@ -195,12 +201,17 @@ class Names:
 
     def is_header(self, pid: int, address: int) -> bool:
         """Code of a library's header or source that was compiled into the program, without
-        optimisation as functions of their own; known of prepared addresses."""
-        return bool(_SYSTEM_SOURCE.search(self.name(pid, address).source))
+        optimisation as functions of their own, or an operation of JavaScript that V8 has as a
+        function; known of prepared addresses."""
+        _, function, source = self.name(pid, address)
+        return bool(_SYSTEM_SOURCE.search(source)) or function.startswith("Builtins_")
 
     def is_code(self, pid: int, address: int) -> bool:
+        """Code, also where a JIT compiler listed a function that it has given up since."""
         found = self._spaces.find(pid, address)
-        return found is not None and found.executable
+        if found is None or found.executable or _is_file(found):
+            return found is not None and found.executable
+        return lookup(self._jit(pid), address) is not None
 
     def prepare(self, addresses: Iterable[tuple[int, int]]) -> None:
         """Ask for the source lines of (process, address) in one batch for each file."""

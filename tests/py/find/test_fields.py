@@ -148,6 +148,21 @@ def test_the_picture_of_a_line() -> None:
     assert bytes_text([one], 1, fields) == ["bytes 0-7 (a.head): thread 7 writes"]
 
 
+def test_code_that_is_mapped_once_more_has_its_own_names(program) -> None:
+    """V8 maps a part of its file again, far from the first one."""
+    found = next(s for s in module(program).functions if s.name == "main")
+    offset, size, begin, _ = next(s for s in module(program).segments if s[2] <= found.address
+                                  < s[2] + s[1])  # fmt: skip
+    spaces = Spaces()
+    more = dict(time_ns=0, pid=1, device=1, inode=os.stat(program).st_ino, path=program,
+                writable=False, shared=False)  # fmt: skip
+    for start in (0x10000 + begin, 0x7F0000000000):
+        spaces.mapping(Map(start=0x10000, length=4096, offset=0, executable=False, **more))
+        spaces.mapping(Map(start=start, length=size, offset=offset, executable=True, **more))
+        where = Names(spaces).where(1, start + found.address - begin)
+        assert where == (program, found.address)
+
+
 def test_functions_of_a_jit_compiler_have_the_names_it_lists(monkeypatch, tmp_path) -> None:
     spaces = Spaces()
     where = dict(offset=0, device=0, inode=0, path="", executable=True, writable=True, shared=False)
@@ -165,5 +180,9 @@ def test_functions_of_a_jit_compiler_have_the_names_it_lists(monkeypatch, tmp_pa
     names = {at: Names(spaces).name(4711, at).function for at in range(0x10000, 0x10060, 8)}
     assert names[0x10010] == "early" and names[0x10018] == names[0x10040] == "Late.two()"
     assert "without a file" in names[0x10048], "of the one before nothing is left"
+    spaces.mapping(Map(time_ns=1, pid=4711, start=0x10000, length=0x1000, **where | {
+        "executable": False}))  # fmt: skip
+    assert Names(spaces).is_code(4711, 0x10040), "V8 closes its code at the end"
+    assert not Names(spaces).is_code(4711, 0x10048)
     spaces.began_s = listed.stat().st_mtime + 5  # left by an earlier process of that number
     assert "without a file" in Names(spaces).name(4711, 0x10018).function
