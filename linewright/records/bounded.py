@@ -6,6 +6,8 @@ import csv
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+import msgspec
+
 from linewright.errors import UserError
 
 T = TypeVar("T")
@@ -39,7 +41,7 @@ def table(
 ) -> list[T]:
     """The rows of a CSV table as `row` makes them of its fields; lines that start with # are
     comments. UserError where `columns` is not its first line, or names the line for which `row`
-    raises ValueError."""
+    raises ValueError or msgspec's ValidationError."""
     named = ",".join(columns)
     lines = [
         (number, line)
@@ -55,7 +57,7 @@ def table(
             if len(fields) != len(columns):
                 raise ValueError(f"{len(fields)} fields")
             rows.append(row(*fields))
-        except (ValueError, csv.Error) as error:
+        except (ValueError, csv.Error, msgspec.ValidationError) as error:
             message = f"line {number} is no row of {what}: {error}: {line[:80]}"
             raise UserError(message, where, named) from None
     if not rows:

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from linewright.errors import RunError, UserError, one_line
+from linewright.records.bounded import table
 from linewright.trial.interim_analysis import TrialVerdict, analyse
 
 SweepKey = tuple[str, int]
@@ -104,16 +105,8 @@ def written(samples: Iterable[SweepRun], heading: bool = True) -> str:
 
 def read(text: str, where: str) -> list[SweepRun]:
     """The runs of a file that `written` made; UserError names the line that is none."""
-    first, *rows = csv.reader(text.splitlines() or [""])
-    if tuple(first) != COLUMNS:
-        raise UserError("not the runs of a sweep", where, f"first line: {','.join(COLUMNS)}")
-    samples = []
-    for number, row in enumerate(rows, 2):
-        try:
-            samples.append(msgspec.convert(row, SweepRun, strict=False))
-        except msgspec.ValidationError:
-            raise UserError(f"line {number} is no run", where, ",".join(COLUMNS)) from None
-    return samples
+    run = lambda *fields: msgspec.convert(fields, SweepRun, strict=False)
+    return table(text, COLUMNS, where, "the runs of a sweep", run)
 
 
 def judgement(samples: Sequence[SweepRun]) -> dict[SweepKey, TrialVerdict]:

@@ -108,7 +108,7 @@ def test_the_table_has_the_published_shape():
 def test_the_runs_come_back_from_their_file():
     some = samples(0.1, 0.08)
     assert workload_sweep.read(workload_sweep.written(some), "x.csv") == some
-    with pytest.raises(UserError, match="line 2 is no run"):
+    with pytest.raises(UserError, match="line 2 is no row of the runs of a sweep"):
         workload_sweep.read(
             ",".join(workload_sweep.COLUMNS) + "\nfutex-wake,1,ms,0,off,0,-1\n", "x.csv"
         )
