@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """Context manager: the first signal is kept in `caught` and handed to `on_signal`; later ones
-    call it again.
+    """Context manager: the first signal is kept in `caught`, and each one calls the function that
+    answers it.
 
     A hangup that is ignored on entry (``nohup``) stays ignored.
     """
@@ -21,7 +22,7 @@ class Interrupts:
     def __init__(self) -> None:
         self.caught: signal.Signals | None = None
         self.count = 0
-        self.on_signal: Callable[[], None] = lambda: None
+        self.answer: Callable[[], None] = lambda: None
         self._before: dict[signal.Signals, object] = {}
 
     def __enter__(self) -> Interrupts:
@@ -40,7 +41,18 @@ class Interrupts:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
+    @contextmanager
+    def answered_by(self, answer: Callable[[], None]) -> Iterator[None]:
+        """Signals are answered by a function meanwhile, one that has come already too."""
+        self.answer = answer
+        try:
+            if self.caught:
+                answer()
+            yield
+        finally:
+            self.answer = lambda: None
+
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.caught = self.caught or signal.Signals(number)
         self.count += 1
-        self.on_signal()
+        self.answer()

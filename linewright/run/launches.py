@@ -97,17 +97,14 @@ def launch_program(
     process = start(
         command, own_session=link is not None
     )  # Ctrl-C is ours to pass on: ssh would die of it
-    interrupts.on_signal = lambda: _stop(process, interrupts, link)
     conversation = _Conversation(plan, program, link)
     try:
-        _send(process, msgspec.json.encode(plan), link)
-        if interrupts.caught:
-            _stop(process, interrupts, link)
-        for name, data in _chunks(process, interrupts):
-            yield from conversation.take(name, data)
-        code = process.wait()
+        with interrupts.answered_by(lambda: _stop(process, interrupts, link)):
+            _send(process, msgspec.json.encode(plan), link)
+            for name, data in _chunks(process, interrupts):
+                yield from conversation.take(name, data)
+            code = process.wait()
     finally:
-        interrupts.on_signal = lambda: None
         end(process)
     conversation.finish(code, interrupts)
 

@@ -256,11 +256,9 @@ class Place:
             def stop() -> None:
                 process.stdin.close() if self.far else process.terminate()
 
-            interrupts.on_signal = stop
-            if interrupts.caught:
-                stop()
-            code = process.wait()
-            process.stdin.close()
+            with interrupts.answered_by(stop):
+                code = process.wait()
+                process.stdin.close()
         if interrupts.caught:
             raise RunError(f"stopped by {interrupts.caught.name}")
         if self.link and code == LOST:

@@ -8,8 +8,8 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -220,13 +220,8 @@ class Runs:
             count = self._interrupts.count
             self._helper.kill() if count > 2 else self._helper.end("kill" if count > 1 else "end")
 
-        self._interrupts.on_signal = pass_on
-        try:
-            if self._interrupts.caught:  # it came before the line above
-                pass_on()
+        with self._interrupts.answered_by(pass_on):
             return self._helper.answer()
-        finally:
-            self._interrupts.on_signal = lambda: None
 
     def _late(self, took: float) -> RunOutcome:
         return RunOutcome(
@@ -249,7 +244,7 @@ class Runs:
     ) -> tuple[float | None, str]:
         if self._pattern is None:
             return _positive({"wall": wall_s, "cpu": cpu_s, "maxrss": float(maxrss)}[self._metric])
-        with self._interruptible():
+        with self._interrupts.answered_by(self._leave):
             value, reason = figure(self._pattern, output[:MOST_OUTPUT])
         if reason == NO_MATCH and len(output) > MOST_OUTPUT:
             reason = (
@@ -258,21 +253,10 @@ class Runs:
             )
         return value, reason
 
-    @contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """An expression can take for ever to find nothing: a signal ends the search."""
-
-        def leave() -> None:
-            self._interrupts.on_signal = lambda: None
-            raise Interruption
-
-        self._interrupts.on_signal = leave
-        try:
-            if self._interrupts.caught:  # it came before the line above
-                raise Interruption
-            yield
-        finally:
-            self._interrupts.on_signal = lambda: None
+    def _leave(self) -> None:
+        """End the search of an expression, which can take for ever to find nothing."""
+        self._interrupts.answer = lambda: None  # a second one must not raise on the way out
+        raise Interruption
 
 
 def _failure(code: int, errors: str) -> str:
