@@ -364,7 +364,7 @@ def _run(
     # A simulation takes what it takes.
     budget_s = math.inf if target.simulates else plan.budget_s
     done, looks = beyond
-    with progress.display(launches, budget_s) as shown:
+    with progress.fitting(progress.PlanMeter(launches, budget_s)) as shown:
         try:
             for event in target.run(plan, done):
                 if isinstance(event, Context):

@@ -108,17 +108,16 @@ class FleetRun:
     ) -> None:
         """Measure what is left. Raises RunError when a signal ends it; every record is kept."""
         with Interrupts() as interrupts, selectors.DefaultSelector() as selector:
-            interrupts.on_signal = lambda: self._stop(interrupts)
             try:
-                while self.running or (self.waiting and not interrupts.caught):
-                    while self.waiting and len(self.running) < jobs and not interrupts.caught:
-                        self._start(self.waiting.popleft(), selector)
-                    for key, _ in selector.select(timeout=0.5):
-                        self._hear(key.data, key.fileobj, selector, changed)
-                    self._end_late(limit_s)
-                    tick()
+                with interrupts.answered_by(lambda: self._stop(interrupts)):
+                    while self.running or (self.waiting and not interrupts.caught):
+                        while self.waiting and len(self.running) < jobs and not interrupts.caught:
+                            self._start(self.waiting.popleft(), selector)
+                        for key, _ in selector.select(timeout=0.5):
+                            self._hear(key.data, key.fileobj, selector, changed)
+                        self._end_late(limit_s)
+                        tick()
             finally:
-                interrupts.on_signal = lambda: None
                 self._kill()
             if interrupts.caught:
                 raise RunError(
@@ -227,7 +226,7 @@ def _open_folder(folder: Path, options: list[str], resume: bool) -> State:
     path = folder / STATE
     try:
         if path.exists() and resume:
-            state = _read_state(path)
+            state = msgspec.json.decode(path.read_bytes(), type=State)
             if state.options != options:
                 raise UserError(
                     f"{folder} was begun with {' '.join(state.options) or 'no options'}",
@@ -242,6 +241,8 @@ def _open_folder(folder: Path, options: list[str], resume: bool) -> State:
                 "--output",
                 "name a folder that is empty or does not exist",
             )
+    except msgspec.DecodeError as error:
+        raise UserError(str(error), str(path), "expected what linewright measure wrote") from None
     except OSError as error:
         raise UserError(
             f"cannot use {folder}: {error.strerror}",
@@ -249,13 +250,6 @@ def _open_folder(folder: Path, options: list[str], resume: bool) -> State:
             "name a folder that can be written",
         ) from None
     return State(options=options)
-
-
-def _read_state(path: Path) -> State:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=State)
-    except msgspec.DecodeError as error:
-        raise UserError(str(error), str(path), "expected what linewright measure wrote") from None
 
 
 def incomplete(failed: dict[str, MeasureOutcome], count: int, go_on: str) -> RunError:

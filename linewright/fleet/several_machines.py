@@ -102,22 +102,20 @@ def run(team: FleetRun, limit: float) -> None:
     or refused as a whole."""
     meter = FleetMeter(team)
     with fitting(meter) as shown:
-        team.run(JOBS, limit, shown.say, lambda: shown.show(meter))
+        team.run(JOBS, limit, shown.say, lambda: shown.show(None))
     refused = refusal(team.failed)
     if refused is not None and not team.files:
         raise refused
 
 
 class FleetMeter:
-    """How far a fleet is, for the progress display: its own step and its own meter."""
-
-    id, launch = "", 0
+    """How far a fleet is, for the progress display."""
 
     def __init__(self, team: FleetRun) -> None:
         self._team, self._start = team, time.monotonic()
 
-    def take(self, step: object) -> None:
-        pass
+    def take(self, step: None) -> None:
+        """The fleet itself knows how far it is."""
 
     @property
     def share(self) -> float:
@@ -127,7 +125,7 @@ class FleetMeter:
     def elapsed_s(self) -> float:
         return time.monotonic() - self._start
 
-    def text(self, name: str, number: int) -> str:
+    def text(self) -> str:
         failed = f", {len(self._team.failed)} failed" if self._team.failed else ""
         running = ", ".join(member.host.name for member in self._team.running)
         return (

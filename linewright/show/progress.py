@@ -25,8 +25,7 @@ LINE_EVERY_S = 5.0
 
 
 class Meter(Protocol):
-    """What a display asks of a run, step by step; a step has the `id` of what ran and the number of
-    its `launch`."""
+    """What a display asks of a run, step by step."""
 
     share: float
     """Of the whole run that is done, 0 to 1."""
@@ -34,7 +33,8 @@ class Meter(Protocol):
 
     def take(self, step: Any) -> None: ...
 
-    def text(self, name: str, launch: int) -> str: ...
+    def text(self) -> str:
+        """How far the run is, on one line."""
 
 
 class PlanMeter:
@@ -47,26 +47,23 @@ class PlanMeter:
         self._weights = {
             launch.launch: LAUNCH_S + cells_s(launch, launch.cells) for launch in launches
         }
-        self._cells = {launch.launch: len(launch.cells) for launch in launches}
         self._names = {cell.id: in_words(cell) for launch in launches for cell in launch.cells}
         self._budget_s, self._clock = budget_s, clock
         self._start = clock()
-        self.launches = max((launch.launch for launch in launches), default=0) + 1
-        self.cells_total = sum(self._cells.values())
+        self._launches = max((launch.launch for launch in launches), default=0) + 1
+        self._last = Progress(0, "", 0, 0, 0, 0)
         self.share = 0.0
-        self.cells_done = 0
 
     def take(self, progress: Progress) -> None:
         """Move on; the share never goes back."""
-        before = [number for number in self._weights if number < progress.launch]
-        done = sum(self._weights[number] for number in before)
+        self._last = progress
+        done = sum(weight for n, weight in self._weights.items() if n < progress.launch)
         part = max(
             progress.windows_done / max(1, progress.windows_total),
             progress.cells_done / max(1, progress.cells_total),
         )
         done += self._weights.get(progress.launch, 0) * min(1.0, part)
         self.share = max(self.share, min(1.0, done / max(1e-9, sum(self._weights.values()))))
-        self.cells_done = sum(self._cells[number] for number in before) + progress.cells_done
 
     @property
     def elapsed_s(self) -> float:
@@ -84,11 +81,11 @@ class PlanMeter:
         pace, rest = self.elapsed_s * (1 / self.share - 1), self._budget_s - self.elapsed_s
         return min(pace, rest) if rest > 0 else pace
 
-    def text(self, cell: str, launch: int) -> str:
-        """One line: the share, the time left, the launch, and the cell of this id in words."""
-        left = self.left_s
+    def text(self) -> str:
+        """The share, the time left, the launch, and the cell that was measured last."""
+        left, cell, launch = self.left_s, self._last.id, self._last.launch
         eta = f"{duration_text(left)} left" if left is not None else "starting"
-        of = f", launch {launch + 1} of {self.launches}" if self.launches > 1 else ""
+        of = f", launch {launch + 1} of {self._launches}" if self._launches > 1 else ""
         return f"{self.share:4.0%}, {eta}{of}: {self._names.get(cell, cell)}"
 
 
@@ -104,11 +101,11 @@ class ProgressLines:
     def __exit__(self, *failure: object) -> None:
         pass
 
-    def show(self, progress: Progress) -> None:
-        self._meter.take(progress)
+    def show(self, step: Any) -> None:
+        self._meter.take(step)
         if self._meter.elapsed_s >= self._next:
             self._next = self._meter.elapsed_s + LINE_EVERY_S
-            remark(self._meter.text(progress.id, progress.launch))
+            remark(self._meter.text())
 
     def say(self, line: str) -> None:
         """A line that stays."""
@@ -142,12 +139,12 @@ class ProgressBar:
         with suppress(OSError):
             self._bar.stop()
 
-    def show(self, progress: Progress) -> None:
-        self._meter.take(progress)
+    def show(self, step: Any) -> None:
+        self._meter.take(step)
         if self._meter.elapsed_s < self._next:
             return
         self._next = self._meter.elapsed_s + 0.5
-        text = Text(self._meter.text(progress.id, progress.launch))
+        text = Text(self._meter.text())
         text.truncate(max(20, self._bar.console.width - 26), overflow="ellipsis")
         self._bar.update(self._task, completed=self._meter.share, description=text.plain)
         with suppress(OSError):
@@ -157,11 +154,6 @@ class ProgressBar:
         """A line that stays, above the bar."""
         with suppress(OSError):
             self._bar.console.print(Text(line))
-
-
-def display(launches: list[Plan], budget_s: float) -> ProgressLines | ProgressBar:
-    """The display of a plan's run that fits standard error."""
-    return fitting(PlanMeter(launches, budget_s))
 
 
 def fitting(meter: Meter) -> ProgressLines | ProgressBar:

@@ -21,13 +21,6 @@ class TrialOutcome(NamedTuple):
     interrupted: bool
 
 
-class RunStep(NamedTuple):
-    """One run that ended, for the progress display."""
-
-    id: str
-    launch: int
-
-
 class TrialMeter:
     """Share of the planned runs that are done, and the longest time left: a trial may end early."""
 
@@ -35,10 +28,11 @@ class TrialMeter:
         self, total: int, done: int = 0, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._total, self._before, self._done, self._clock = total, done, done, clock
-        self._start = clock()
+        self._start, self._name = clock(), ""
 
-    def take(self, step: RunStep) -> None:
-        self._done += 1
+    def take(self, name: str) -> None:
+        """One more run of a setting has ended."""
+        self._done, self._name = self._done + 1, name
 
     @property
     def share(self) -> float:
@@ -48,10 +42,10 @@ class TrialMeter:
     def elapsed_s(self) -> float:
         return self._clock() - self._start
 
-    def text(self, name: str, number: int) -> str:
+    def text(self) -> str:
         pace = self.elapsed_s / max(1, self._done - self._before)
         left = f"at most {duration_text(pace * max(0, self._total - self._done))} left"
-        return f"{self.share:4.0%}  {self._done}/{self._total} runs, {left}  {name}"
+        return f"{self.share:4.0%}  {self._done}/{self._total} runs, {left}  {self._name}"
 
 
 def judgement(session: Session, samples: Iterable[ProgramRun]) -> TrialVerdict:
@@ -76,7 +70,7 @@ def run(
     runner: Runner,
     done: Sequence[ProgramRun] = (),
     keep: Callable[[ProgramRun], None] = lambda sample: None,
-    show: Callable[[RunStep], None] = lambda step: None,
+    show: Callable[[str], None] = lambda name: None,
 ) -> TrialOutcome:
     """Run until the answer is clear, precise enough, or the rounds are done.
 
@@ -94,7 +88,7 @@ def run(
                 sample = _sample(session, setting, number, runner(setting.environment))
                 samples.append(sample)
                 keep(sample)
-                show(RunStep(setting.name, 0))
+                show(setting.name)
             left = [pair for pair in left if pair[0] != number]
             if (
                 number + 1 in interim_rounds(session.planned_rounds)
@@ -110,7 +104,7 @@ def _warm_up(
     session: Session,
     runner: Runner,
     keep: Callable[[ProgramRun], None],
-    show: Callable[[RunStep], None],
+    show: Callable[[str], None],
 ) -> None:
     """Runs that fill caches and are not counted; a program that fails under every setting is
     reported at once."""
@@ -119,7 +113,7 @@ def _warm_up(
         for setting in session.settings:
             sample = _sample(session, setting, number, runner(setting.environment), warm_up=True)
             keep(sample)
-            show(RunStep(f"{setting.name} (warm-up)", 0))
+            show(f"{setting.name} (warm-up)")
             if sample.value is None:
                 failed[setting.name] = sample.reason
             else:

@@ -290,7 +290,6 @@ def test_progress_never_goes_back_and_knows_the_time_left():
             seen.append(meter.share)
             assert meter.left_s is None or 0 <= meter.left_s <= 60
     assert seen == sorted(seen) and seen[-1] == pytest.approx(1.0)
-    assert meter.cells_done == meter.cells_total == sum(len(each.cells) for each in launches)
     assert cells_s(plan, plan.cells) > 0
 
 
@@ -299,6 +298,7 @@ def test_a_run_beyond_its_budget_has_the_time_left_of_its_pace():
     meter = PlanMeter(launches, 60.0, clock=lambda: now[0])
     meter.take(Progress(0, "cell", 1, 2, 0, 10))
     now[0] = 120.0
-    assert meter.left_s == pytest.approx(
-        120.0 * (1 / meter.share - 1)
-    ) and "0.0 s left" not in meter.text("cell", 0)
+    assert (
+        meter.left_s == pytest.approx(120.0 * (1 / meter.share - 1))
+        and "0.0 s left" not in meter.text()
+    )

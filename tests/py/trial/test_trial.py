@@ -268,8 +268,8 @@ def test_the_time_left_is_an_upper_bound_from_the_pace():
     meter = engine.TrialMeter(10, clock=lambda: now["s"])
     for _ in range(4):
         now["s"] += 2.0
-        meter.take(engine.RunStep("a", 0))
-    assert meter.text("a", 0) == " 40%  4/10 runs, at most 12 s left  a"
+        meter.take("a")
+    assert meter.text() == " 40%  4/10 runs, at most 12 s left  a"
 
 
 # ---- metrics, processes ------------------------------------------------------------------------
