@@ -97,14 +97,9 @@ def at_most(share: float) -> str:
     return f"{_up(points, digits):.{digits}f} %"
 
 
-def at_most_ns(ns: float) -> str:
-    """The same of a time."""
-    return f"{_up(ns, 1):.1f} ns"
-
-
 def within(bound: float, scale: str) -> str:
     """The same of a bound on either scale: a share where `scale` is ``ratio``, else a time."""
-    return at_most_ns(bound) if scale == "ns" else at_most(bound)
+    return f"{_up(bound, 1):.1f} ns" if scale == "ns" else at_most(bound)
 
 
 def _up(value: float, digits: int) -> float:

@@ -10,7 +10,6 @@ from typing import Literal
 from msgspec import Struct
 
 from linewright.analysis.across import COUNTER, PADDED, READERS, SHARED, defaults, over_one_atomic
-from linewright.analysis.contrast import Contrast
 from linewright.analysis.findings import distrust_of
 from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
 from linewright.analysis.machine_answers import MachineAnswers
@@ -146,7 +145,7 @@ def prices(m: MachineAnswers) -> list[Price]:
                 group=group,
                 operation=operation,
                 form=forms[0],
-                ratio=_interval(c),
+                ratio=Interval(median_ns=c.value, low_ns=c.low, high_ns=c.high) if c else None,
                 rank=rank,
                 few=c is not None and c.launches < FEWEST_LAUNCHES,
                 only_alone=c is not None and pair[0] is own["alone"],
@@ -184,7 +183,3 @@ def _beside(group: str, own: _Sides, added: _Sides) -> tuple[Summary, Summary] |
 
 def _figures(own: _Sides) -> dict[str, Figure | None]:
     return {key: figure(s) if s else None for key, s in own.items()}
-
-
-def _interval(c: Contrast | None) -> Interval | None:
-    return Interval(median_ns=c.value, low_ns=c.low, high_ns=c.high) if c else None

@@ -318,7 +318,8 @@ def _columns(comparison: Comparison, p: bool, page: bool = False) -> list[Column
     if page:
         columns.append(Column("difference", lambda row: median(row.difference)))
     if p:
-        columns.append(Column("p", _p))
+        shown = lambda p: numbers.ABSENT if p is None else f"{p:.2g}"
+        columns.append(Column("p", lambda row: shown(row.judgement.p)))
     return [*columns, Column("finding", finding, text=True)]
 
 
@@ -338,10 +339,6 @@ def _ratio(row: ComparisonRow) -> Contrast | None:
     """After over before; None of exposed costs, which are compared by their difference."""
     c = row.judgement.contrast
     return c if c and c.scale == "ratio" else None
-
-
-def _p(row: ComparisonRow) -> str:
-    return numbers.ABSENT if row.judgement.p is None else f"{row.judgement.p:.2g}"
 
 
 def rows_for_programs(comparison: Comparison) -> list[dict[str, Any]]:

@@ -70,18 +70,13 @@ def cores(m: MachineAnswers) -> Topic | None:
                 else "is not shown to cost more"
             )
             text = f"one setting for the whole process, {c.setting}: on {_type(c)} it {loss}"
-            lines.append(verbatim(text, _ids(_of_type(c, types).choices)))
+            choices = next(t.choices for t in types if _type(t) == _type(c))
+            lines.append(verbatim(text, _ids(choices)))
         if len({t.setting for t in types}) > 1:
             text = "a process has one setting: pin it to cores of one type, or take the setting "
             lines.append(verbatim(text + "whose cost you can bear", basis="rule"))
     data = {"differences": differing, "types": types, "one_setting": costs}
     return topic("cores", "Cores that differ", lines, data)
-
-
-def _of_type(
-    c: setting_choice.OneSetting, types: Sequence[setting_choice.CoreType]
-) -> setting_choice.CoreType:
-    return next(t for t in types if (t.midr, t.capacity) == (c.midr, c.capacity))
 
 
 def _ids(choices: Sequence[Choice]) -> list[str]:

@@ -80,7 +80,12 @@ def _columns(screen: Document, letters: dict[str, str], level: _Level) -> list[C
     for c in words.shown_columns(screen):
         columns.append(Column(words.heading(c), of(c, _figure)))
         if c.key == "contended" and level.ranges:
-            columns.append(Column(_confidence(screen, c), of(c, _range)))
+            columns.append(
+                Column(
+                    _confidence(screen, c),
+                    of(c, lambda e: words.span(e.default) if e.default else ""),
+                )
+            )
         versus = of(c, lambda entry: _versus(entry, shared, letters, level))
         columns.append(Column(other, versus, text=True))
     return columns
@@ -95,10 +100,6 @@ def _confidence(screen: Document, c: MatrixColumn) -> str:
     entries = [row.entries[c.key] for row in screen.rows if c.key in row.entries]
     known = [e.default.ns.confidence for e in entries if e.default and e.default.ns.confidence > 0]
     return f"{100 * min(known, default=0.95):.0f} %"
-
-
-def _range(entry: Entry) -> str:
-    return words.span(entry.default) if entry.default else ""
 
 
 def _versus(entry: Entry, shared: str, letters: dict[str, str], level: _Level) -> str:

@@ -82,7 +82,9 @@ def _blocks(
     yield from labelled("SET", screen.settings[:2], width)
     if any(entry.default for row in screen.rows for entry in row.entries.values()):
         yield from before_matrix
-        made, legend = matrix(_fewer_rows(screen, amounts["rows"]), width)
+        # Where there is no room for all, the first rows go, which are the cheap ones.
+        rows = screen.rows[len(screen.rows) - amounts["rows"] :]
+        made, legend = matrix(msgspec.structs.replace(screen, rows=rows), width)
         yield table(made)
         for line in legend:
             yield from _wrapped(line, "", width)
@@ -91,12 +93,6 @@ def _blocks(
         prices = _weightiest(screen.prices, amounts["prices"])
         yield chart(prices, width, console.encoding)
     yield from _limits(screen, amounts["limits"], width)
-
-
-def _fewer_rows(screen: Document, most: int) -> Document:
-    """The matrix without its first rows, which are the cheap ones, when there is no room for
-    all."""
-    return msgspec.structs.replace(screen, rows=screen.rows[len(screen.rows) - most :])
 
 
 def _weightiest(prices: Sequence[Price], most: int) -> list[Price]:

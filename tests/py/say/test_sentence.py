@@ -18,7 +18,7 @@ def test_a_share_is_rounded_up(share: float, text: str) -> None:
 
 @pytest.mark.parametrize(("ns", "text"), [(0.04, "0.1 ns"), (0.3, "0.3 ns"), (0.0, "0.0 ns")])
 def test_a_time_is_rounded_up(ns: float, text: str) -> None:
-    assert numbers.at_most_ns(ns) == text
+    assert numbers.within(ns, "ns") == text
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_what_rounds_to_zero_has_no_sign() -> None:
 @given(st.floats(0, 100))
 def test_no_bound_is_below_what_it_bounds(value: float) -> None:
     assert float(numbers.at_most(value).removesuffix(" %")) >= 100 * value - 1e-6
-    assert float(numbers.at_most_ns(value).removesuffix(" ns")) >= value - 1e-6
+    assert float(numbers.within(value, "ns").removesuffix(" ns")) >= value - 1e-6
 
 
 @given(st.floats(1e-9, 1e12))

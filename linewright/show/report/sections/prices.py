@@ -84,13 +84,9 @@ def _figure(document: Document, name: str, title: str) -> Chart:
     )
 
 
-def _sides(price: Price) -> list[tuple[str, Figure]]:
-    return [(side, cost) for key, side in SIDES.items() if (cost := getattr(price, key))]
-
-
 def _rows(price: Price) -> list[dict[str, Any]]:
     """A row for each figure of a remedy; the ratio stands beside the last of them."""
-    found = _sides(price)
+    found = [(side, cost) for key, side in SIDES.items() if (cost := getattr(price, key))]
     return [
         {
             "name": price.name,
