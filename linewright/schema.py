@@ -303,6 +303,15 @@ class Discards(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return self.switched + self.stolen + self.long_batch
 
 
+class DrawnCosts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The issue interval of a simulated cell under draws of its machine's constants."""
+
+    ns: list[float]
+    """In the order of the draws, which is the same for every cell of a run."""
+    misses: list[float] = []
+    """Logarithms of simulated over measured, of cells of its kind that no fit had seen."""
+
+
 class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One cell as one launch measured it. Files of records concatenate: each names its context."""
 
@@ -365,6 +374,8 @@ class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Warnings: see docs/reference/records.md for each name."""
     metrics: dict[Name, float] = {}
     """Quantities particular to a plan, named with their unit."""
+    drawn: DrawnCosts | None = None
+    """None of a measured cell."""
 
 
 class Cpu(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

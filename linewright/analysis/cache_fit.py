@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Struct
 
 from linewright.analysis import distributions
-from linewright.analysis.contrast import paired_t
+from linewright.analysis.drawn_ratios import cost_ratio
 from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
 from linewright.analysis.intervals import CONFIDENCE
 from linewright.analysis.summary import Summary, grouped
@@ -175,9 +175,9 @@ def savings(summaries: Iterable[Summary]) -> list[Saving]:
 
 
 def _saving(key: tuple[Group, int, int], once: Summary, each: Summary) -> Saving:
-    ratio = paired_t(once.by_launch, each.by_launch)
+    ratio = cost_ratio(once, each)
     percent = None
-    if ratio and ratio.launches >= FEWEST_LAUNCHES:
+    if ratio and ratio.enough(FEWEST_LAUNCHES):
         value, low, high = (100 * (1 - end) for end in (ratio.value, ratio.high, ratio.low))
         percent = Estimate(value=value, low=low, high=high)
     return Saving(

@@ -21,13 +21,16 @@ import numpy as np
 from msgspec import Struct
 
 from linewright.analysis import distributions
-from linewright.analysis.intervals import CONFIDENCE, bounded_exp, median
+from linewright.analysis.intervals import BAND, CONFIDENCE, bounded_exp, median
 from linewright.schema import Interval
 
 MOST_UNPAIRED = 0.5
 """Share of a launch's windows without a partner in the same round from which rounds are not
 paired."""
 Scale = Literal["ratio", "ns"]
+Basis = Literal["launches", "draws", "nothing"]
+"""What an interval is over: launches; draws of a simulated machine's constants, with the model's
+own error; or nothing, where two simulated figures are known and no draws: an exact value."""
 ByLaunch = Mapping[str, float]
 """One figure for each launch, by what names the launch."""
 Rounds = Mapping[str, Mapping[float, float]]
@@ -35,8 +38,8 @@ Rounds = Mapping[str, Mapping[float, float]]
 
 
 class Contrast(Struct, frozen=True, kw_only=True):
-    """First over second (`scale` ``ratio``) or first minus second (``ns``), with a plain 95 %
-    interval."""
+    """First over second (`scale` ``ratio``) or first minus second (``ns``), with a plain interval:
+    of 95 %, over draws of `BAND`."""
 
     scale: Scale
     value: float
@@ -56,6 +59,16 @@ class Contrast(Struct, frozen=True, kw_only=True):
     residual: float = 0.0
     """Variance of a launch's mean that the rounds in it explain; 0 where rounds are not known."""
     residual_degrees: float = 0.0
+    over: Basis = "launches"
+
+    @property
+    def confidence(self) -> float:
+        """What the interval holds; 0 where there is none."""
+        return {"launches": CONFIDENCE, "draws": BAND, "nothing": 0.0}[self.over]
+
+    def enough(self, launches: int) -> bool:
+        """Whether a claim may rest on it: on as many launches, or on draws, which need none."""
+        return self.over == "draws" or (self.over == "launches" and self.launches >= launches)
 
     @property
     def mean(self) -> float:
@@ -318,4 +331,6 @@ def difference_ns(contrast: Contrast, second_ns: float) -> Interval:
     ends = (contrast.value, contrast.low, contrast.high)
     if contrast.scale == "ratio":
         ends = tuple((end - 1) * second_ns for end in ends)
-    return Interval(median_ns=ends[0], low_ns=ends[1], high_ns=ends[2], confidence=CONFIDENCE)
+    return Interval(
+        median_ns=ends[0], low_ns=ends[1], high_ns=ends[2], confidence=contrast.confidence
+    )

@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from linewright.analysis.contrast import Contrast, Scale, paired_t, paired_t_by_rounds
+from linewright.analysis.drawn_ratios import simulated_contrast
 from linewright.analysis.summary import Summary, figure_of
 from linewright.analysis.variance_components import FEWEST_POOLED
 from linewright.families import IDENTICAL, family_of
@@ -164,7 +165,10 @@ def _identical(
 
 def contrast_of(first: Summary, second: Summary, figure: str) -> Contrast | None:
     """Two cells of one run by their issue intervals (a ratio) or exposed costs (ns): paired by
-    rounds where as many launches have them, else by launches."""
+    rounds where as many launches have them, else by launches; simulated ones within each draw of
+    the constants."""
+    if first.simulated and second.simulated:
+        return simulated_contrast(first, second, figure)
     places = first.place_by_launch
     if figure == "exposed":
         whole = paired_t(first.exposed_by_launch, second.exposed_by_launch, "ns", places)

@@ -4,6 +4,8 @@
   one question.
 - *Same*: the equivalence test; the 95 % interval lies within the tolerance, which is two one-sided
   tests at 2.5 % each (Schuirmann 1987).
+- Of simulated cells nothing is tested: they differ, or are the same, where the whole band over
+  draws of the constants says so.
 - *Undecided*: everything else, and how many launches would probably decide it."""
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ Answer = Literal["different", "same", "undecided"]
 def holm(contrasts: Iterable[Contrast | None]) -> list[float | None]:
     """Holm's step-down adjusted p values over the contrasts of one question, None where there is
     none: the chance of one false claim among all stays below alpha."""
-    adjusted = [c and c.p for c in contrasts]
+    adjusted = [c.p if c and c.over == "launches" else None for c in contrasts]
     order = sorted((i for i, p in enumerate(adjusted) if p is not None), key=lambda i: adjusted[i])
     running = 0.0
     for rank, i in enumerate(order):
@@ -62,8 +64,9 @@ class Judgement(Struct, frozen=True, kw_only=True):
     answer: Answer
     why: str
     """Of an undecided one: ``one_launch``, ``few_launches``, ``wide`` (the interval holds both same
-    and different), ``baseline`` (the loop without the operation is no measure here),
-    ``no_figure``, ``published`` (percentiles only).  Empty otherwise."""
+    and different), ``model`` (so does the band of a simulation), ``no_draws`` (a simulation without
+    a band), ``baseline`` (the loop without the operation is no measure here), ``no_figure``,
+    ``published`` (percentiles only).  Empty otherwise."""
     contrast: Contrast | None
     p: float | None
     """Corrected over the question's family."""
@@ -105,11 +108,14 @@ def judge(
     difference that is shown counts even where it lies within `same`."""
     if contrast is None:
         return undecided(why or "no_figure", same=same)
-    if contrast.launches < fewest:
+    if contrast.over == "nothing":
+        return undecided("no_draws", contrast, p, same)
+    drawn = contrast.over == "draws"
+    if not contrast.enough(fewest):
         few = "one_launch" if contrast.launches < 2 else "few_launches"
         return undecided(few, contrast, p, same)
-    judgement = undecided("wide", contrast, p, same)
-    different = p is not None and p < alpha and contrast.separate
+    judgement = undecided("model" if drawn else "wide", contrast, p, same)
+    different = contrast.separate and (drawn or (p is not None and p < alpha))
     if contrast.farthest <= same and not (different and small):
         return msgspec.structs.replace(judgement, answer="same", why="", within=contrast.farthest)
     return (
@@ -127,7 +133,7 @@ def launches_needed(judgement: Judgement) -> float:
     """Launches from which an undecided comparison would probably be decided, its spread staying
     what it is; infinite where only no difference at all would count as the same."""
     c = judgement.contrast
-    if c is None or c.launches < FEWEST_LAUNCHES or c.spread <= 0:
+    if c is None or not c.enough(FEWEST_LAUNCHES) or c.spread <= 0:
         return FEWEST_LAUNCHES
     bound = math.log1p(judgement.same) if c.scale == "ratio" else judgement.same
     if bound <= 0:

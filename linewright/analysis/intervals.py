@@ -19,6 +19,8 @@ from linewright.analysis.modes import cut
 from linewright.schema import Estimate, Interval
 
 CONFIDENCE = 0.95
+BAND = 0.9
+"""What a simulated figure's band holds: from its 5th to its 95th percentile."""
 MANY_GROUPS = 12
 """Groups above which order statistics are fine enough to replace Student's t."""
 UNLIKELY = 0.01

@@ -53,6 +53,12 @@ class MachineAnswers:
         return self.context is not None and bool(self.context.simulated)
 
     @property
+    def drawn(self) -> bool:
+        """Whether it has draws of the model's constants, so that no further launch decides
+        anything."""
+        return any(s.drawn for s in self.summaries)
+
+    @property
     def edited(self) -> bool:
         """Whether the model's file was changed after it was calibrated."""
         return any("edited" in s.flags for s in self.summaries)
@@ -68,7 +74,7 @@ class MachineAnswers:
         """The cells with figures where none had enough launches for a claim, else nothing; of
         published percentiles nothing."""
         measured = [s for s in self.summaries if s.has_figures]
-        enough = any(s.launches >= FEWEST_LAUNCHES for s in self.summaries)
+        enough = any(s.drawn or s.launches >= FEWEST_LAUNCHES for s in self.summaries)
         return [] if self.published or enough else measured
 
     @cached_property

@@ -17,7 +17,8 @@ import numpy as np
 from msgspec import Struct
 
 from linewright import architectures
-from linewright.analysis.contrast import Contrast, paired_t
+from linewright.analysis.contrast import Contrast
+from linewright.analysis.drawn_ratios import cost_ratio
 from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
 from linewright.analysis.summary import Summary, grouped, judged_near_or_far
 from linewright.forms import made_of
@@ -121,8 +122,8 @@ def _core(s: Summary, beside: Summary, cycle_ns: float) -> CoreClass:
         and min(own[3], reference[3]) >= FEWEST_WINDOWS
     ]
     counts = Counter(c.where for c in lines)
-    where, ratio = "undecided", paired_t(s.by_launch, beside.by_launch)
-    if ratio is not None and ratio.launches >= FEWEST_LAUNCHES:
+    where, ratio = "undecided", cost_ratio(s, beside)
+    if ratio is not None and ratio.enough(FEWEST_LAUNCHES):
         shared = [ns for launch, ns in beside.by_launch.items() if launch in s.by_launch]
         usual = float(np.median(shared))
         where = place(ratio.low * usual, ratio.value * usual, ratio.high * usual, usual, cycle_ns)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from linewright.analysis.contrast import Contrast, paired_t
+from linewright.analysis.drawn_ratios import cost_ratio
 from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES, Judgement, holm, judge
 from linewright.analysis.summary import Summary, grouped, machines_of
 from linewright.families import BASELINES, FLOORS, ONE_LINE
@@ -110,7 +111,7 @@ def _placebo_differs(members: Iterable[Summary], neighbours: Neighbours) -> set[
     """Ids of placebos that are shown to differ from no contender by more than is worth a warning,
     corrected likewise."""
     pairs = [
-        (s.id, paired_t(s.by_launch, other.by_launch))
+        (s.id, cost_ratio(s, other))
         for s in members
         if s.cell.contender == "placebo"
         for other in neighbours.get(_key(s.cell, "none"), [])
@@ -123,7 +124,7 @@ def _judgements(
     pairs: Iterable[tuple[str, Contrast | None]], same: float
 ) -> Iterator[tuple[str, Judgement]]:
     """The answers of one question, by the ids that were given with the contrasts."""
-    rows = [(i, c) for i, c in pairs if c and c.launches >= FEWEST_LAUNCHES]
+    rows = [(i, c) for i, c in pairs if c and c.enough(FEWEST_LAUNCHES)]
     for (i, c), p in zip(rows, holm(c for _, c in rows), strict=True):
         yield i, judge(c, p, alpha=FALSE_ALARM, same=same)
 

@@ -97,7 +97,9 @@ class Price(Struct, frozen=True, kw_only=True):
     @property
     def answer(self) -> Literal["", "wide", "same", "less", "more", "either"]:
         """What is shown of the ratio; empty where there is no interval."""
-        if self.ratio is None or not 0 < self.ratio.low_ns <= self.ratio.high_ns < math.inf:
+        if self.ratio is None or self.ratio.confidence <= 0:
+            return ""
+        if not 0 < self.ratio.low_ns <= self.ratio.high_ns < math.inf:
             return ""
         low, high = self.ratio.low_ns, self.ratio.high_ns
         if self.few and high >= WIDEST * low:
@@ -145,9 +147,12 @@ def prices(m: MachineAnswers) -> list[Price]:
                 group=group,
                 operation=operation,
                 form=forms[0],
-                ratio=Interval(median_ns=c.value, low_ns=c.low, high_ns=c.high) if c else None,
+                ratio=c
+                and Interval(
+                    median_ns=c.value, low_ns=c.low, high_ns=c.high, confidence=c.confidence
+                ),
                 rank=rank,
-                few=c is not None and c.launches < FEWEST_LAUNCHES,
+                few=c is not None and c.over == "launches" and not c.enough(FEWEST_LAUNCHES),
                 only_alone=c is not None and pair[0] is own["alone"],
                 **_figures(own),
             )

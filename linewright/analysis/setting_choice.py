@@ -92,6 +92,13 @@ class Choice(Struct, frozen=True, kw_only=True):
         unclear = [p for p in self.candidates if not p.not_worse and self.why == "measure_more"]
         return [msgspec.structs.replace(p.judgement, same=bearable(p)) for p in unclear]
 
+    @property
+    def left_open(self) -> bool:
+        """Whether it is undecided by what a model's constants and its own error leave open, which
+        no further launch decides."""
+        contended = any(p.situation.contended for p in self.candidates)
+        return contended and {j.why for j in self.still_open} - {""} == {"model"}
+
 
 def default_choice(features: Iterable[str]) -> str:
     """What a compiler's code does at run time: load forms where the CPU has LSE, LL/SC where it has
@@ -127,7 +134,7 @@ def choice_of(name: str, operations: str, library: bool, default: str) -> str:
 def _not_worse(row: Alternative, f: Finding) -> bool:
     c = row.judgement.contrast
     # Of a published table one run is known, which settles nothing for other launches.
-    if c is None or c.launches < 2 or row.judgement.why == "few_launches":
+    if c is None or not c.enough(2) or row.judgement.why == "few_launches":
         return False
     return c.high < c.neutral + bearable(f)
 

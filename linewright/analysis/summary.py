@@ -16,7 +16,7 @@ from linewright.analysis.intervals import median_of
 from linewright.analysis.modes import Mode
 from linewright.families import BASELINES, DMA
 from linewright.forms import made_of
-from linewright.schema import Cell, Interval, Quantiles
+from linewright.schema import Cell, DrawnCosts, Interval, Quantiles
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -74,6 +74,7 @@ _BY_THREAD = _over(_each_thread)
 _COUNTS = _over(lambda rows: list(map(int, _each_thread(rows))))
 _MOST_OFTEN = _over(lambda values: max(values, key=values.count, default=""))
 _ALL = _over(lambda values: sum(each.total for each in values))
+_FIRST = _over(lambda values: next(filter(None, values), None))
 
 
 class Summary(Struct, frozen=True, kw_only=True):
@@ -153,6 +154,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     windows: int
     discarded: Annotated[int, _ALL]
     metrics: dict[str, float]
+    drawn: Annotated[DrawnCosts | None, _FIRST] = None
     emulated: bool
     withheld: str = ""
     """Why there is no exposed cost: the baseline loop is ``not_proportional`` or ``not_steady`` at
@@ -175,6 +177,10 @@ class Summary(Struct, frozen=True, kw_only=True):
         return len(self.modes) > 1
 
     @property
+    def simulated(self) -> bool:
+        return "simulated" in self.flags
+
+    @property
     def band(self) -> Interval | None:
         """The issue interval, of a cell simulated on a calibrated machine: from the 5th to the 95th
         percentile over draws of its constants, with the model's own misses."""
@@ -185,9 +191,9 @@ class Summary(Struct, frozen=True, kw_only=True):
         """Simulated over measured, the least and the greatest, of cells like this simulated one
         that no fit had seen; None where the model was less than `MISSED` off, or that is not
         known."""
-        low, high = (self.metrics.get(f"model_over_measured_{end}", 0) for end in ("low", "high"))
-        off = low > 0 and high > 0 and max(abs(math.log(low)), abs(math.log(high))) >= MISSED
-        return (low, high) if off and self.has_figures else None
+        misses = self.drawn.misses if self.drawn and self.has_figures else []
+        off = max(map(abs, misses), default=0.0) >= MISSED
+        return (math.exp(min(misses)), math.exp(max(misses))) if off else None
 
     @property
     def has_figures(self) -> bool:

@@ -71,7 +71,7 @@ def pool_components(
         *zip(situations, found, strict=True),
         *((situation, c) for situation, own in beside.items() for c in own),
     ]:
-        if c:
+        if c and c.over == "launches":
             groups.setdefault(_group(situation, c), []).append(c)
     usual = {key: launch_component(own) for key, own in groups.items()}
     kinds_of = {key: (kind(key[0]), *key[1:]) for key in groups}
@@ -81,8 +81,10 @@ def pool_components(
     prior = {key: prior_degrees(ratios) for key, ratios in unlike.items()}
 
     def estimated(situation: Hashable, c: Contrast | None) -> Contrast | None:
-        key = c and _group(situation, c)
-        return c and _moderated(c, usual[key], prior[kinds_of[key]])
+        if c is None or c.over != "launches":
+            return c
+        key = _group(situation, c)
+        return _moderated(c, usual[key], prior[kinds_of[key]])
 
     excess = heterogeneities(
         {situation: [estimated(situation, c) for c in own] for situation, own in beside.items()},
@@ -196,7 +198,7 @@ def heterogeneity(pairs: Sequence[Contrast]) -> Component:
 
 
 def _with_excess(c: Contrast, excess: Component | None) -> Contrast:
-    if excess is None or excess.variance <= 0:
+    if excess is None or excess.variance <= 0 or c.over != "launches":
         return c
     variance, degrees = satterthwaite([(c.error**2, c.degrees), (excess.variance, excess.degrees)])
     return c.with_variance(variance / c.leverage**2, degrees)

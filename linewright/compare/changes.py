@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from linewright.analysis.cell_names import unique_labels
 from linewright.analysis.contrast import Contrast, ancova, difference_ns, paired_t, welch_t
 from linewright.analysis.control import identical_contrasts, kind_of, noise_group_of
+from linewright.analysis.drawn_ratios import over_draws
 from linewright.analysis.hypothesis_tests import ALPHA, IN_SEQUENCE, SAME_NS, Judgement, holm, judge
 from linewright.analysis.summary import Summary, figure_of
 from linewright.analysis.variance_components import (
@@ -123,8 +124,8 @@ def _contrast(
 def _exact(
     before: Summary, after: Summary, figure: str, known: Mapping[str, Context]
 ) -> Contrast | None:
-    """What two simulations differ by, over the launches that had the same random numbers: the whole
-    truth about the two machines, without an interval. None where they share no launch."""
+    """What two simulations differ by, over the launches that had the same random numbers, with the
+    band that the constants leave it. None where they share no launch."""
     one, two = (
         {known[i].launch: ns for i, ns in _figures(s, figure).items()} for s in (before, after)
     )
@@ -134,20 +135,20 @@ def _exact(
     a, b = (float(np.median([side[launch] for launch in shared])) for side in (one, two))
     scale = "ns" if figure == "exposed" else "ratio"
     value = b - a if scale == "ns" else b / a
-    return Contrast(
-        scale=scale, value=value, low=value, high=value, launches=len(shared), paired=True,
-        p=float(a == b), spread=0.0, leverage=0.0, degrees=np.inf,
-    )  # fmt: skip
+    return over_draws(after, before, scale, value)
 
 
 def _exact_row(pair: _CellInBoth, label: str) -> ComparisonRow:
-    """A cell of two simulations, which needs no launches: the same, or not."""
+    """A cell of two simulations, which needs no launches: by its band, or without draws of the
+    constants as the two files have them."""
     row, c = _row(pair, label), pair.contrast
     if c is None:
         return row
-    same = abs(c.value - c.neutral) <= (EXACTLY_SAME if c.scale == "ratio" else EXACTLY_SAME_NS)
-    answer = "same" if same else "different"
-    judgement = Judgement(answer=answer, why="", contrast=c, p=None, within=None)
+    same = EXACTLY_SAME if c.scale == "ratio" else EXACTLY_SAME_NS
+    judgement = judge(c, None, alpha=ALPHA, same=same)
+    if c.over == "nothing":
+        answer = "same" if abs(c.value - c.neutral) <= same else "different"
+        judgement = Judgement(answer=answer, why="", contrast=c, p=None, within=None)
     return replace(row, judgement=judgement, finding=_finding(judgement))
 
 

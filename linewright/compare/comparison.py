@@ -16,9 +16,10 @@ from linewright.trial.trial_file import Session
 FAILED = ("error",)
 CERTAIN = ("worse", "better")
 
-LaunchOrder = Literal["", "itself", "model", "machines", "turns", "mixed", "sequence"]
-"""How the launches of a file lie to the baseline's: the same ones, made by a model, of another
-machine, in turns, mixed in time, or one run after the other; empty of trials."""
+LaunchOrder = Literal["", "itself", "model", "draws", "machines", "turns", "mixed", "sequence"]
+"""How the launches of a file lie to the baseline's: the same ones, made by a model (without or with
+draws of the constants), of another machine, in turns, mixed in time, or one run after the other;
+empty of trials."""
 
 
 class CompareOptions(Struct, frozen=True):
@@ -133,7 +134,12 @@ class Comparison(Struct, frozen=True, kw_only=True):
     undecided_fails: bool = False
     """Whether a check with undecided rows counts as failed."""
     exact: bool = False
-    """Whether both sides are simulations: what differs, differs, and there is no interval."""
+    """Whether both sides are simulations, which need no launches."""
+
+    @property
+    def drawn(self) -> bool:
+        """Whether both are, and what changed has bands over draws of the constants."""
+        return any(side.order == "draws" for side in self.others)
 
     @property
     def rows(self) -> list[ComparisonRow]:

@@ -148,7 +148,8 @@ def _order(baseline: SummarisedRun, other: SummarisedRun) -> LaunchOrder:
     if ids[0] == ids[1]:
         return "itself"
     if simulated([*baseline.contexts, *other.contexts]):
-        return "model"
+        drawn = all(any(s.drawn for s in run.summaries) for run in (baseline, other))
+        return "draws" if drawn else "model"
     if machines[0] != machines[1]:
         return "machines"
     if turns(*both):

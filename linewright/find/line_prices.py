@@ -21,9 +21,8 @@ from pathlib import Path
 import msgspec
 
 from linewright.analysis.bytes_apart import ApartAnswers
-from linewright.analysis.intervals import extremes
+from linewright.analysis.intervals import BAND, extremes
 from linewright.analysis.machine_answers import machines_with_answers
-from linewright.analysis.merge import BAND
 from linewright.analysis.summarise import summarise
 from linewright.errors import LinewrightError
 from linewright.families import SPACING, family_of

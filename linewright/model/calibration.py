@@ -4,12 +4,15 @@ and cross-validation."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 
+from linewright.analysis.drawn_ratios import ENDS, as_missed, ratios_of
 from linewright.errors import UserError
 from linewright.model import ensemble
 from linewright.model.machine_file import Constant, Machine, parts, resolve
@@ -340,29 +343,63 @@ def unseen(
     return HeldOut(left_out=left_out, cells=plan.cells, misses=misses, draws=draws)
 
 
-def misses(folds: Sequence[HeldOut], but: Cell | None = None) -> dict[str, list[float]]:
-    """Every miss of the folds by form and contention, those of one cell left out."""
+def misses(folds: Sequence[HeldOut], but: Sequence[Cell] = ()) -> dict[str, list[float]]:
+    """Every miss of the folds by form and contention, those of some cells left out."""
     found: dict[str, list[float]] = {}
     for cell, miss in ((c, m) for f in folds for c, m in zip(f.cells, f.misses, strict=True)):
-        if cell != but:
+        if cell not in but:
             found.setdefault(ensemble.error_kind(cell), []).append(miss)
     return found
 
 
-def coverage(machine: Machine, folds: Sequence[HeldOut]) -> tuple[int, int, int]:
-    """How many measurements of unseen cells their 5 to 95 % bands hold: bands of the constants
-    alone, bands that are as wide as the misses of all other cells make them; and of how many."""
-    alone = wide = 0
-    pairs = [(c, d) for fold in folds for c, d in zip(fold.cells, fold.draws, strict=True)]
-    for cell, draws in pairs:
-        others = msgspec.structs.replace(machine, misses=misses(folds, cell))
-        own = ensemble.misses_of(others, cell)[1]
-        for widened in (False, True):
-            values = ensemble.spread(np.exp(draws), own if widened else [])
-            low, high = np.percentile(values, [5, 95])
-            alone += low <= 1 <= high and not widened
-            wide += low <= 1 <= high and widened
-    return alone, wide, len(pairs)
+class Coverage(NamedTuple):
+    """How many measurements of unseen cells their bands hold."""
+
+    alone: int
+    """Bands over draws of the constants alone."""
+    wide: int
+    """Bands that are as wide as the misses of all other cells make them."""
+    of: int
+
+
+def coverage(machine: Machine, folds: Sequence[HeldOut]) -> Coverage:
+    """That of the figures: issue intervals."""
+    figures = [(cell, draws) for f in folds for cell, draws in zip(f.cells, f.draws, strict=True)]
+    return _covered([_held(machine, folds, [figure]) for figure in figures])
+
+
+def ratio_coverage(machine: Machine, folds: Sequence[HeldOut]) -> Coverage:
+    """That of the ratios of every two cells of one situation that one fit had not seen."""
+    pairs = [
+        pair
+        for fold in folds
+        for pair in combinations(zip(fold.cells, fold.draws, strict=True), 2)
+        if pair[0][0].situation == pair[1][0].situation
+    ]
+    return _covered([_held(machine, folds, pair) for pair in pairs])
+
+
+def _covered(held: Sequence[tuple[bool, bool]]) -> Coverage:
+    alone, wide = (sum(column) for column in zip(*held, strict=True)) if held else (0, 0)
+    return Coverage(alone, wide, len(held))
+
+
+def _held(
+    machine: Machine, folds: Sequence[HeldOut], figures: Sequence[tuple[Cell, list[float]]]
+) -> tuple[bool, bool]:
+    """Whether the band of one figure over its measurement, or of two figures' ratio over the
+    measured one, holds 1: of the constants alone, and with the misses of all other cells."""
+    others = msgspec.structs.replace(machine, misses=misses(folds, [cell for cell, _ in figures]))
+    answers = []
+    for widened in (False, True):
+        sides = [
+            as_missed(np.exp(draws), ensemble.misses_of(others, cell)[1] if widened else [])
+            for cell, draws in figures
+        ]
+        values = ratios_of(*sides) if len(sides) == 2 else sides[0]
+        low, high = np.percentile(values, ENDS)
+        answers.append(bool(low <= 1 <= high))
+    return answers[0], answers[1]
 
 
 def fold_keys(

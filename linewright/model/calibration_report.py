@@ -8,7 +8,14 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from linewright.model.calibration import ConstantsFit, HeldOut, correlated, coverage, intervals
+from linewright.model.calibration import (
+    ConstantsFit,
+    HeldOut,
+    correlated,
+    coverage,
+    intervals,
+    ratio_coverage,
+)
 from linewright.model.machine_file import Machine
 from linewright.model.observations import Observation
 from linewright.model.simulator import Figures
@@ -126,11 +133,16 @@ LEFT_OUT = {
 
 def coverage_line(machine: Machine, folds: Sequence[HeldOut]) -> str:
     """How far the bands can be relied on."""
-    alone, wide, of = coverage(machine, folds)
-    return (
-        f"Of {of} figures of cells that a fit had not seen, 5 to 95 % of the constants' draws hold "
-        f"{alone}, and {wide} with the model's own misses of all other cells."
+    figures, ratios = coverage(machine, folds), ratio_coverage(machine, folds)
+    text = (
+        f"Of {figures.of} figures of cells that a fit had not seen, 5 to 95 % of the constants' "
+        f"draws hold {figures.alone}, and {figures.wide} with the model's own misses of all other "
+        "cells"
     )
+    if ratios.of:
+        text += f"; of {ratios.of} ratios of two such cells in one situation {ratios.alone}, and "
+        text += f"{ratios.wide} with the misses"
+    return f"{text}."
 
 
 def with_summary(

@@ -12,6 +12,7 @@ from math import exp, log
 import numpy as np
 from msgspec import Struct
 
+from linewright.analysis.drawn_ratios import as_missed
 from linewright.forms import made_of
 from linewright.model import machine_file
 from linewright.model.machine_file import Constant, Machine, resolve
@@ -144,15 +145,9 @@ def bands(
     return [_band([row[index] for row in rows], own) for index, own in enumerate(misses)]
 
 
-def spread(values: Sequence[float], misses: Sequence[float]) -> np.ndarray:
-    """What a measurement may be where a model says `values` and missed as by `misses`, or not at
-    all."""
-    return np.outer(values, np.exp([0.0, *(-miss for miss in misses)])).ravel()
-
-
 def _band(cells: Sequence[Figures], misses: Sequence[float]) -> Band:
     metastable = [cell for cell in cells if cell.metastable]
-    p05, p50, p95 = np.percentile(spread([cell.p50 for cell in cells], misses), [5, 50, 95])
+    p05, p50, p95 = np.percentile(as_missed([cell.p50 for cell in cells], misses), [5, 50, 95])
     slowest = max((cell.modes[-1][0] for cell in metastable), default=0.0)
     modes = (min(cell.modes[0][0] for cell in metastable), slowest) if metastable else None
     low, high = min(cell.low for cell in cells), max(cell.high for cell in cells)

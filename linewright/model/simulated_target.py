@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -28,7 +27,7 @@ from linewright.plans.definition import Parameter, values_of
 from linewright.run.interrupts import Interrupts
 from linewright.run.launches import launch_plans, launch_program
 from linewright.run.registry import ProgramTarget
-from linewright.schema import Plan, Record
+from linewright.schema import DrawnCosts, Plan, Record
 from linewright.show.console import note, remark
 from linewright.target import Done, Event
 
@@ -38,6 +37,8 @@ SETTINGS = (
     Parameter("scheduler", "text", None, "the Dask scheduler that has them run"),
 )
 LEAST_DRAWS = 20
+MOST_KEPT = 100
+"""Draws that a record keeps, of however many a band is made: ratios of cells are taken in them."""
 CLUSTER_PARTS = 16
 """Tasks that a sweep is given to a cluster in: enough to keep its processes busy, each with several
 draws."""
@@ -70,7 +71,11 @@ class ModelTarget(ProgramTarget):
         rows = self._rows(plan)
         misses = [misses_of(self.machine, cell)[1] for cell in plan.cells]
         ids = [cell.id for cell in plan.cells]
-        of_cell = dict(zip(ids, bands(rows, misses), strict=True))
+        drawn = [
+            DrawnCosts(ns=[round(row[at].p50, 4) for row in rows[:MOST_KEPT]], misses=own)
+            for at, own in enumerate(misses)
+        ]
+        of_cell = dict(zip(ids, zip(bands(rows, misses), drawn, strict=True), strict=True))
         with Interrupts() as interrupts:
             for launch in launch_plans(plan, done):
                 for event in launch_program(self.command, launch, interrupts, MODEL):
@@ -97,23 +102,21 @@ class ModelTarget(ProgramTarget):
         with executor(self.scheduler) as run:
             return run_sweep(sweep, run, CLUSTER_PARTS if self.scheduler else os.cpu_count() or 1)
 
-    def _with_band(self, record: Record, of_cell: dict[str, Band]) -> Record:
+    def _with_band(self, record: Record, of_cell: dict[str, tuple[Band, DrawnCosts]]) -> Record:
         if record.status == "unavailable":
             return record  # the model lacks what the cell needs, whatever the constants
-        band = of_cell[record.id]
+        band, drawn = of_cell[record.id]
         if not self.machine.calibrated:
             return bounds_only(record, band, self.machine)
         own = [record.issue.median_ns] if record.issue else []
         ends = {"p05_ns": min([band.p05, *own]), "p95_ns": max([band.p95, *own])}
         metrics = record.metrics | ends | {"p50_ns": band.p50}
-        if misses := misses_of(self.machine, record.cell)[1]:
-            metrics["model_over_measured_low"] = math.exp(min(misses))
-            metrics["model_over_measured_high"] = math.exp(max(misses))
         edited = ["edited"] if machine_file.edited(self.machine) else []
         near = None if edited else story.nearest(self.machine, record.cell)
         if near is not None:
             metrics["calibrated_distance"] = near[1]
-        return msgspec.structs.replace(record, metrics=metrics, flags=[*record.flags, *edited])
+        flags = [*record.flags, *edited]
+        return msgspec.structs.replace(record, metrics=metrics, flags=flags, drawn=drawn)
 
 
 def bounds_only(record: Record, band: Band, machine: Machine) -> Record:

@@ -9,6 +9,7 @@ from typing import Any
 
 from linewright import numbers
 from linewright.analysis.contrast import Contrast
+from linewright.analysis.intervals import BAND, CONFIDENCE
 from linewright.analysis.summary import grouped
 from linewright.compare.boots import FEWEST_BOOTS, ONE_BOOT
 from linewright.compare.comparison import (
@@ -25,7 +26,7 @@ from linewright.say.columns import Column, table_of
 from linewright.say.document import Document, TextTable
 from linewright.say.machine_lines import EMULATED, describe, frequency_text, of_run
 from linewright.say.model_error import errors_text
-from linewright.say.name_words import FEW_LAUNCHES, WITHHELD, in_english
+from linewright.say.name_words import FEW_LAUNCHES, LEFT_OPEN, WITHHELD, in_english
 from linewright.say.phrases import more_text
 from linewright.say.sentence import Sentence, render_all, said, verbatim
 from linewright.schema import Interval
@@ -40,6 +41,9 @@ _ORDERS = {
     "itself": "both hold the same launches: every cell is compared with itself",
     "model": "a model made both with the same random numbers, so the differences are exact: of "
     "the two described machines as their files have them, not of the model's error",
+    "draws": "a model made both; a change is taken within each draw of the constants, which both "
+    "sides have alike but for what was edited, and as far as their cells differ with the model's "
+    "own error",
     "machines": "the two were measured on different machines or kernels: nothing is paired, and a "
     "difference is one of these two machines as they were then",
     "turns": "the launches of both were taken in turns and are compared in pairs",
@@ -109,7 +113,8 @@ def result(comparison: Comparison, side: ComparedFile) -> Sentence:
     order = (*FAILED, *CERTAIN, "same", "undecided", "not_comparable")
     found = [f"{seen[name]} {_called(comparison, name)}" for name in order if seen[name]]
     family = sum(row.judgement.p is not None for row in comparison.rows)
-    without = "exactly" if comparison.exact else "nothing is claimed"
+    drawn = f"{100 * BAND:.0f} % over draws of the constants" if comparison.drawn else "exactly"
+    without = drawn if comparison.exact else "nothing is claimed"
     surely = f"95 %, corrected for {numbers.count(family, 'comparison')}" if family else without
     text = (
         f"{side.file} against {comparison.baseline.file}: "
@@ -181,6 +186,8 @@ def _remarks(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
         more = more_text([row.judgement for row in wide])
         text = f"undecided with enough launches, {len(wide)}: {more}"
         answer.append(_of(comparison, said, text, wide))
+    if left := [row for row in side.rows if row.judgement.why == "model"]:
+        answer.append(_of(comparison, said, f"undecided, {len(left)}: {LEFT_OPEN}", left))
     for setting, (before, after) in side.failed.items():
         text = f"{setting}: failed runs, left out: {before} before, {after} after"
         answer.append(said(text, cells=[setting], basis="settings"))
@@ -268,6 +275,11 @@ _RULE = (
     "corrected by Holm for every row of every file, is below 0.05."
 )
 
+_BAND_RULE = (
+    "Bands are of the ratio, from the 5th to the 95th percentile; a row is called different where "
+    "its band holds no ratio of 1, and rows are not corrected for each other."
+)
+
 
 def page_document(comparison: Comparison) -> Document:
     """The same for a page: every row, what differs first, and the conditions of both sides."""
@@ -280,7 +292,7 @@ def page_document(comparison: Comparison) -> Document:
         ],
         facts=of_run([_what(comparison), *_conditions(comparison.baseline)]),
         tables=[table for side in comparison.others for table in _page_tables(comparison, side)],
-        limits=[said(_RULE, basis="rule")],
+        limits=[said(_BAND_RULE if comparison.drawn else _RULE, basis="rule")],
     )
 
 
@@ -313,7 +325,7 @@ def _columns(comparison: Comparison, p: bool, page: bool = False) -> list[Column
         Column("what", label, text=True, folds=True),
         Column("before", lambda row: median(row.before)),
         Column("after", lambda row: median(row.after)),
-        Column("change" if comparison.exact else "change, 95 %", change_text),
+        Column(_change_heading(comparison), change_text),
     ]
     if page:
         columns.append(Column("difference", lambda row: median(row.difference)))
@@ -321,6 +333,12 @@ def _columns(comparison: Comparison, p: bool, page: bool = False) -> list[Column
         shown = lambda p: numbers.ABSENT if p is None else f"{p:.2g}"
         columns.append(Column("p", lambda row: shown(row.judgement.p)))
     return [*columns, Column("finding", finding, text=True)]
+
+
+def _change_heading(comparison: Comparison) -> str:
+    if comparison.exact and not comparison.drawn:
+        return "change"
+    return f"change, {100 * (BAND if comparison.drawn else CONFIDENCE):.0f} %"
 
 
 def _table_of(

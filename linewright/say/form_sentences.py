@@ -43,7 +43,8 @@ def code(m: MachineAnswers) -> Topic | None:
         data.append({"operation": need, "default": found[0].default, "forms": forms})
     if unknown:
         text = "until more is known, since other forms are undecided at some point: "
-        text += f"{numbers.join([each for each, _ in unknown])}; {measure_again(m)}"
+        text += numbers.join([each for each, _ in unknown])
+        text += "" if m.drawn else f"; {measure_again(m)}"
         lines.append(verbatim(text, [i for _, ids in unknown for i in ids]))
     return topic("code", "In code", lines, data)
 

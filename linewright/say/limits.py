@@ -121,11 +121,12 @@ def _machine(m: MachineAnswers) -> list[Sentence]:
         "what the same cores do without the hypervisor: this is a virtual machine": m.context
         and m.context.virtualised == "yes",
         "what silicon does: a model produced these records": m.simulated and not m.edited,
+        "how many of the differences hold at once: the band of each is of 90 % by itself": m.drawn,
         "what silicon does: a model produced these records, and its file was changed after the "
         "calibration: no machine like it was measured": m.edited,
     }
     lines = [verbatim(text, basis="run") for text, holds in of_run.items() if holds]
-    one = [s for s in m.summaries if s.one_launch and s.status == "ok"]
+    one = [s for s in m.summaries if s.one_launch and s.status == "ok" and not s.drawn]
     of_cells = {
         "how far medians would move: the percentiles of one run are known, so nothing is claimed "
         "of those that overlap": [s for s in m.summaries if s.published],

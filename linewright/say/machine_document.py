@@ -9,7 +9,6 @@ import msgspec
 
 from linewright import numbers
 from linewright.analysis import matrix, price_list
-from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
 from linewright.analysis.machine_answers import MachineAnswers, machines_with_answers
 from linewright.analysis.matrix import MatrixColumn
 from linewright.analysis.summary import Summary
@@ -57,9 +56,9 @@ def document(m: MachineAnswers) -> Document:
     choice = with_errors([decision.sentence], m.summaries)[0]
     decision = msgspec.structs.replace(decision, sentence=choice)
     launches = max((s.launches for s in m.summaries if s.has_figures), default=0)
+    coarse = bool(m.too_few_launches)
     where = "; linewright advise shows where" * (decision.why == "depends")
     choice = said(choice.text + where, cells=choice.cells, basis=choice.basis)
-    coarse = 0 < launches < FEWEST_LAUNCHES and not m.published
     named = msgspec.structs.replace
     return Document(
         machine_id=m.summaries[0].machine_id,

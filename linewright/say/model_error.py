@@ -10,6 +10,8 @@ from linewright import numbers
 from linewright.analysis.summary import Summary, grouped
 from linewright.say.sentence import Clause, Sentence, said
 
+MOST_NAMED = 2
+
 
 def error_text(low: float, high: float) -> str:
     """What a model says of figures that were measured, from the least and the greatest ratio."""
@@ -22,9 +24,16 @@ def errors_text(summaries: Iterable[Summary]) -> str:
     kinds = grouped(missed, lambda s: (s.cell.situation.contended, s.missed))
     return "; ".join(
         f"of {'contended' if contended else 'uncontended'} "
-        f"{numbers.join(list(dict.fromkeys(s.cell.form for s in own)))} {error_text(*ends)}"
+        f"{_some([s.cell.form for s in own])} {error_text(*ends)}"
         for (contended, ends), own in kinds.items()
     )
+
+
+def _some(forms: Sequence[str]) -> str:
+    """The first of these forms, and how many there are besides."""
+    names = list(dict.fromkeys(forms))
+    more = len(names) - MOST_NAMED
+    return numbers.join([*names[:MOST_NAMED], f"{more} more forms"] if more > 1 else names)
 
 
 def errors(summaries: Sequence[Summary]) -> list[Sentence]:

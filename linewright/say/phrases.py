@@ -231,7 +231,7 @@ def _open(row) -> str:
     c = row.judgement.contrast
     return (
         f"{row.form} ({numbers.change(c.low, c.high, c.scale)})"
-        if c and row.judgement.why == "wide"
+        if c and row.judgement.why in ("wide", "model")
         else f"{row.form} ({in_english(row.judgement.why)})"
     )
 

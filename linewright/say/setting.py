@@ -19,7 +19,7 @@ from linewright.analysis.setting_choice import (
 from linewright.analysis.summary import grouped
 from linewright.say.document import Decision, Topic, topic
 from linewright.say.machine_lines import EMULATED
-from linewright.say.name_words import FEW_LAUNCHES
+from linewright.say.name_words import FEW_LAUNCHES, LEFT_OPEN
 from linewright.say.phrases import (
     all_within_text,
     arounds,
@@ -43,6 +43,7 @@ _SILENT = {
     "default_unmeasured": "the form taken by default is not in the records, so no gain "
     "over it is shown",
     "measure_more": "nothing yet: undecided; measure more: {again}",
+    "left_open": f"undecided, since {LEFT_OPEN}",
     "emulated": EMULATED,
     "architecture": "on {arch} there is no choice for LINEWRIGHT_ATOMICS to make",
     "not_measured": "fewer than two forms that a setting can choose were measured under "
@@ -64,8 +65,11 @@ def setting(machine: MachineAnswers) -> Decision:
         )
     else:
         again = measure_again(machine) if why == "measure_more" else ""
-        text = _SILENT[why].format(again=again, arch=machine.arch.replace("_", "-"))
-        text = text if why in _OTHERWISE else f"nothing: {text}"
+        unclear = [c for c in machine.choices if c.why == "measure_more"]
+        left_open = why == "measure_more" and all(c.left_open for c in unclear)
+        reason = "left_open" if left_open else why
+        text = _SILENT[reason].format(again=again, arch=machine.arch.replace("_", "-"))
+        text = text if reason in _OTHERWISE else f"nothing: {text}"
     ids = [i for c in machine.choices for p in c.points for i in p.ids]
     return Decision(
         variable="LINEWRIGHT_ATOMICS",
@@ -164,14 +168,16 @@ def _missing(c: Choice, machine: MachineAnswers) -> str:
     """What the undecided class lacks, and the command that gives it."""
     if not any(p.situation.contended for p in c.candidates):
         return f"since no contended point was measured; {measure_again(machine)}"
-    few = any(j.why in ("one_launch", "few_launches") for j in c.still_open)
     which = sorted({_words(p.choice) for p in c.candidates})
-    reason = FEW_LAUNCHES if few else more_text(c.still_open, machine.launches_asked)
-    return (
+    text = (
         f"since {numbers.join(which)} {'is' if len(which) == 1 else 'are'} not shown to be as good "
-        f"as the default at {len(c.still_open)} of {len(c.candidates)} points ({reason}); "
-        f"{measure_again(machine)}"
+        f"as the default at {len(c.still_open)} of {len(c.candidates)} points"
     )
+    if c.left_open:
+        return f"{text}: {LEFT_OPEN}"
+    few = any(j.why in ("one_launch", "few_launches") for j in c.still_open)
+    reason = FEW_LAUNCHES if few else more_text(c.still_open, machine.launches_asked)
+    return f"{text} ({reason}); {measure_again(machine)}"
 
 
 def _turn(turn: Turn, machine: MachineAnswers) -> str:

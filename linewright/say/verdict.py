@@ -21,7 +21,7 @@ from linewright.families import FAMILIES, HANDOFF, ONE_LINE, Family, family_of
 from linewright.say.apart_sentences import apart_sentences
 from linewright.say.cache_maintenance import cache_sentences, dma_sentences
 from linewright.say.machine_lines import EMULATED
-from linewright.say.name_words import FEW_LAUNCHES, WITHHELD, in_english
+from linewright.say.name_words import FEW_LAUNCHES, LEFT_OPEN, NO_DRAWS, WITHHELD, in_english
 from linewright.say.phrases import (
     DISTANCES,
     PLACES,
@@ -121,6 +121,7 @@ def _of_family(family: Family, m: MachineAnswers) -> list[Sentence]:
 _OPEN = {
     "one_launch": f"{FEW_LAUNCHES}: {{again}}",
     "few_launches": f"{FEW_LAUNCHES}: continue with {{measure}} --resume FILE, or {{again}}",
+    "no_draws": f"{NO_DRAWS}; {{again}}",
     "baseline": WITHHELD,
     "no_figure": "figures are missing",
 }
@@ -136,8 +137,10 @@ def _undecided(question: OpenQuestion, m: MachineAnswers) -> Sentence:
     what = numbers.count(len(rows), "comparison")
     if len(rows) <= 3:
         what = numbers.join(list(dict.fromkeys(f"{caller_of(f)} {sharers_of(f)}" for f, _ in rows)))
-    if question.why == "wide":
-        more = more_text(question.judgements, m.launches_asked)
+    if question.why in ("wide", "model"):
+        more = LEFT_OPEN
+        if question.why == "wide":
+            more = more_text(question.judgements, m.launches_asked)
         rest = f"{numbers.change(*question.possible)} remains possible; {more}"
     else:
         on = measure_on(m.contexts)

@@ -105,6 +105,41 @@ def test_records_of_an_edited_machine_say_so(capsys, tmp_path: Path) -> None:
     assert "calibrated_distance" not in record["metrics"]
 
 
+def measured(folder: Path, machine: str, name: str) -> str:
+    """Records of a load form and of LL/SC, alone and with a second CPU."""
+    alone = [
+        {"operation": "fetch_add", "form": form, "lines": 1} for form in ("ldadd", "llsc_fetch_add")
+    ]
+    beside = {"contender": "same_line", "contender_iters": 10, "threads": 2}
+    cells = [*alone, *(cell | beside for cell in alone)]
+    plan, out = folder / "plan.json", folder / name
+    plan.write_text(json.dumps({"linewright_plan": 2, "name": "try", "cells": cells}))
+    words = ["measure", "--on", f"model:{machine}", "--plan", str(plan), "--set", "launches=1"]
+    assert main([*words, "-o", str(out)]) == 0
+    return str(out)
+
+
+def test_what_an_edit_changes_is_a_band_and_what_it_does_not_is_nothing(capsys, tmp_path) -> None:
+    """The load form in the core takes nine times as long; LL/SC asks for no load form."""
+    machine = tmp_path / "mine.toml"
+    machine.write_bytes(with_constant("near_load", 40, 36, 44))
+    files = [
+        measured(tmp_path, name, f"{at}.jsonl") for at, name in enumerate((CALIBRATED, machine))
+    ]
+    capsys.readouterr()
+    assert main(["compare", *files, "--format", "json"]) == 1
+    rows = {row["id"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    for cell, row in rows.items():
+        ends = [row[name] for name in ("ratio_low", "ratio", "ratio_high")]
+        assert ends == sorted(ends)
+        if "llsc" in cell:
+            assert row["finding"] == "same" and ends == [1, 1, 1]
+    (slower,) = (row for cell, row in rows.items() if "/ldadd/" in cell and "/none/" in cell)
+    assert slower["finding"] == "worse"
+    assert slower["ratio_low"] < 36 / 4.3 and slower["ratio_high"] > 40 / 4.33
+    assert slower["ratio_high"] < 12, "the model's error of this cell is the same on both sides"
+
+
 def test_other_constants_keep_what_is_believed_of_them() -> None:
     machine = parse(with_constant("far_busy", 10, 9, 11), "file")
     for draw in ensemble.draws(machine, 20):

@@ -108,7 +108,18 @@ def documented() -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(
     "name",
-    ["Plan", "Cell", "Context", "Cpu", "Record", "Quantiles", "Interval", "Discards", "FormParts"],
+    [
+        "Plan",
+        "Cell",
+        "Context",
+        "Cpu",
+        "Record",
+        "Quantiles",
+        "Interval",
+        "Discards",
+        "FormParts",
+        "DrawnCosts",
+    ],
 )
 def test_documentation_names_every_field(name: str):
     assert sorted(documented()[name]) == sorted(getattr(schema, name).__struct_fields__)

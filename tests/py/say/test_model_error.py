@@ -16,8 +16,8 @@ from linewright.analysis import summarise
 from linewright.cli import main
 from linewright.say.machine_document import advise
 from linewright.say.sentence import render, render_all
-from linewright.schema import Cell, Context, Record
-from support.analysis_samples import contexts_of, points, together, write
+from linewright.schema import Cell, Context, DrawnCosts, Record
+from support.analysis_samples import as_simulated, contexts_of, points, together, write
 from support.model import CALIBRATED
 
 ALONE = {"ldadd": 8.0, "llsc_fetch_add": 12.0}
@@ -37,12 +37,11 @@ def simulated(
     rng = np.random.default_rng(seed)
     records = together(points(ALONE, contended=contended), rng, own=0.002, shared=0.005)
     known = contexts_of(records, target=target, features=["lse"], **changes)
-    names = ("model_over_measured_low", "model_over_measured_high")
 
     def own(record: Record) -> Record:
-        band = {"p05_ns": record.window_ns[0] * 0.9, "p95_ns": record.window_ns[0] * 1.1}
-        ends = dict(zip(names, missed, strict=True)) if missed and of(record.cell) else {}
-        return msgspec.structs.replace(record, metrics=band | ends, flags=["simulated"])
+        misses = [math.log(end) for end in missed] if missed and of(record.cell) else []
+        drawn = [record.window_ns[0] * factor for factor in (0.9, 1.0, 1.1)]
+        return as_simulated(record, DrawnCosts(ns=drawn, misses=misses))
 
     measured = target == "local"
     return known, records if measured else [own(record) for record in records]
@@ -160,7 +159,7 @@ def test_a_model_writes_what_it_knows_of_its_error(tmp_path: Path, capsys) -> No
     )
     capsys.readouterr()
     found = {
-        r["id"]: [r["metrics"].get(f"model_over_measured_{end}") for end in ("low", "high")]
+        r["id"]: [math.exp(end(r["drawn"]["misses"])) for end in (min, max)]
         for r in map(json.loads, out.read_text().splitlines())
         if "cell" in r
     }

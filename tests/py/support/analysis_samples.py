@@ -8,8 +8,9 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from linewright.analysis.drawn_ratios import ENDS, as_missed
 from linewright.records import published_tables
-from linewright.schema import Cell, Context, Record
+from linewright.schema import Cell, Context, DrawnCosts, Record
 from support.places import DATA
 
 
@@ -267,3 +268,28 @@ def timed_launches(
 def write(path: Path, contexts: list[Context], rows: list[Record]) -> str:
     path.write_bytes(b"".join(msgspec.json.encode(value) + b"\n" for value in [*contexts, *rows]))
     return path.name
+
+
+SIMULATED: dict = {"target": "simulated:mine", "features": ["lse"]}
+"""Changes of the contexts of records that a model made."""
+
+
+def simulation(
+    costs: Sequence[tuple[Cell, float, DrawnCosts | None]], seed: int = 1, count: int = 5
+) -> list[Record]:
+    """Cells as a model records them: launches that differ by random numbers alone, 0.05 %, and the
+    draws of the constants, of which the band is."""
+    rng = np.random.default_rng(seed)
+    known = {a_cell.id: drawn for a_cell, _, drawn in costs}
+    quiet = dict(shared=0.0, own=0.0005, within=0.001)
+    records = together([(a_cell, ns) for a_cell, ns, _ in costs], rng, count=count, **quiet)
+    return [as_simulated(r, known[r.id]) for r in records]
+
+
+def as_simulated(a_record: Record, drawn: DrawnCosts | None) -> Record:
+    """A record as if a model had made it."""
+    metrics = {}
+    if drawn is not None:
+        ends = np.percentile(as_missed(drawn.ns, drawn.misses), ENDS)
+        metrics = dict(zip(("p05_ns", "p95_ns"), map(float, ends), strict=True))
+    return msgspec.structs.replace(a_record, flags=["simulated"], metrics=metrics, drawn=drawn)
