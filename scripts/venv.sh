@@ -27,7 +27,6 @@ done
 say "setting up .venv: usually 10 s, a minute without uv"
 if [[ $(cat .venv/linewright-identity 2>/dev/null) != "$identity" ]]; then
     logged venv "$python" -m venv --clear .venv
-    printf '%s' "$identity" >.venv/linewright-identity
 fi
 
 # Whether pip has settings for where packages come from: uv does not read them.
@@ -46,5 +45,8 @@ install_into_venv() { # install_into_venv WHAT
     fi
     "${pip[@]}" --prefer-binary --config-settings=wheel.cmake=false --config-settings=editable.mode=inplace --editable "$1"
 }
+# One that is killed meanwhile may leave half a library, which pip takes for a whole one: it has no identity, and is made anew.
+: >.venv/linewright-identity
 logged pip install_into_venv "$wanted"
+printf '%s' "$identity" >.venv/linewright-identity
 printf '%s' "$identity $inputs" >".venv/linewright-${stamps[0]}"

@@ -28,9 +28,6 @@ MOST_UNPAIRED = 0.5
 """Share of a launch's windows without a partner in the same round from which rounds are not
 paired."""
 Scale = Literal["ratio", "ns"]
-Basis = Literal["launches", "draws", "nothing"]
-"""What an interval is over: launches; draws of a simulated machine's constants, with the model's
-own error; or nothing, where two simulated figures are known and no draws: an exact value."""
 ByLaunch = Mapping[str, float]
 """One figure for each launch, by what names the launch."""
 Rounds = Mapping[str, Mapping[float, float]]
@@ -59,7 +56,10 @@ class Contrast(Struct, frozen=True, kw_only=True):
     residual: float = 0.0
     """Variance of a launch's mean that the rounds in it explain; 0 where rounds are not known."""
     residual_degrees: float = 0.0
-    over: Basis = "launches"
+    over: Literal["launches", "draws", "nothing"] = "launches"
+    """What the interval is over: launches; draws of a simulated machine's constants, with the
+    model's own error; or nothing, where two simulated figures are known and no draws: an exact
+    value."""
 
     @property
     def confidence(self) -> float:

@@ -261,6 +261,20 @@ def test_a_changed_pyproject_installs_again_but_keeps_the_venv(tmp_path):
     assert machine.called().count("venv") == 1
 
 
+def test_a_set_up_that_did_not_end_is_begun_anew(tmp_path):
+    """Killed, pip may leave half a library, which it takes for a whole one the next time."""
+    machine = Machine(tmp_path, root=True)
+    (machine.checkout / "no-wheel").touch()
+    whole = (tmp_path / "venv-python").read_text()
+    (tmp_path / "venv-python").write_text(f"[[ $* != *editable* ]] || exit 1\n{whole}")
+    assert machine.run().returncode != 0
+    (tmp_path / "venv-python").write_text(whole)
+    assert machine.run().returncode == 0
+    assert machine.called().count("venv") == 2
+    before = machine.called()
+    assert machine.run().returncode == 0 and machine.called() == before
+
+
 def test_a_moved_checkout_gets_a_new_venv(tmp_path):
     machine = Machine(tmp_path, root=True)
     machine.run()
