@@ -7,7 +7,7 @@ import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 
 OBJDUMP = {"arm64": "aarch64-linux-gnu-objdump"}
@@ -32,14 +32,21 @@ class Instruction:
     """Symbol that a jump or call goes to, by relocation or listing; ``name+0x12`` inside a
     function."""
 
-    @cached_property
+    @property
     def mnemonic(self) -> str:
         """Without prefixes."""
-        return next((word for word in self.text.split() if word not in PREFIXES), "")
+        return _parts(self.text)[0]
 
-    @cached_property
+    @property
     def operands(self) -> str:
-        return self.text.partition(self.mnemonic)[2].strip()
+        return _parts(self.text)[1]
+
+
+@cache
+def _parts(text: str) -> tuple[str, str]:
+    """Mnemonic and operands of an instruction: most stand in a program many times."""
+    mnemonic = next((word for word in text.split() if word not in PREFIXES), "")
+    return mnemonic, text.partition(mnemonic)[2].strip()
 
 
 def disassemble(

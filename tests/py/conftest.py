@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -42,30 +43,39 @@ LONG = (
 keeps one core busy while the others have nothing to do."""
 CROSS = (
     "probe/test_disassembly.py",
-    "commands/test_workload.py",
-    "elf/test_inspect.py",
-    "elf/test_run.py",
-    "plans/test_operations.py",
-    "plans/test_percpu.py",
-    "plans/test_readers.py",
-    "plans/test_wide.py",
-    "remote/test_exec.py",
-    "remote/test_find.py",
-    "remote/test_ssh.py",
+    "commands/test_workload.py::test_arm64_runs_under_every_kind_of_setting",
+    "elf/test_inspect.py::test_linewrights_own_helpers_are_told_apart",
+    "elf/test_run.py::test_that_environment_switches_a_program",
+    "elf/test_run.py::test_with_that_room_the_program_starts_and_without_it_does_not",
+    "plans/test_operations.py::test_the_probe_runs_each_with_an_exact_sum_or_says_",
+    "plans/test_percpu.py::test_the_probe_finds_every_count_again",
+    "plans/test_readers.py::test_an_srcu_shaped_pair_holds_its_form_twice",
+    "plans/test_readers.py::test_every_reader_has_its_loops",
+    "plans/test_readers.py::test_every_section_saw_what_it_should",
+    "plans/test_readers.py::test_locks_lock_as_often_as_they_should",
+    "plans/test_readers.py::test_other_loops_hold_what_they_are_named_after",
+    "plans/test_wide.py::test_the_probe_runs_the_plan_and_its_layout_comes_out",
+    "remote/test_exec.py::test_the_arm64_probe_under_qemu",
+    "remote/test_find.py::test_a_32_bit_machine_",
+    "remote/test_ssh.py::test_a_32_bit_machine_gets_the_i386_probe",
 )
-"""Files with tests of other architectures' programs, which the long lane alone builds: both lanes
-run these, and the quick one skips such tests."""
+"""What wants other architectures' programs, by file or how a test's name begins: of the long lane,
+whatever is built. A test with a parameter `arch` wants them unless that is the native build's."""
+NATIVE = (platform.machine(), "native")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     begun = {HERE / name: place for place, name in enumerate(LONG)}
-    cross = {HERE / name for name in CROSS}
-    assert all(path.exists() for path in (*begun, *cross)), "a file of LONG or CROSS was renamed"
+    cross = [(HERE / file, name) for file, _, name in (place.partition("::") for place in CROSS)]
+    for path, name in (*((path, "") for path in begun), *cross):
+        assert path.exists() and f"def {name}" in path.read_text(), f"{path}: {name} was renamed"
     for item in items:
         if item.path in begun:
             item.add_marker("slow")
-        if item.path in cross:
+        arch = getattr(item, "callspec", None) and item.callspec.params.get("arch")
+        named = any(item.path == path and item.name.startswith(name) for path, name in cross)
+        if named and arch not in NATIVE:
             item.add_marker("cross")
     items.sort(key=lambda item: begun.get(item.path, len(LONG)))
 
@@ -76,9 +86,9 @@ def pytest_runtest_makereport(item: pytest.Item):
     report = yield
     lanes = any(item.get_closest_marker(name) for name in ("slow", "cross"))
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
-    if report.skipped and not lanes and re.search(r"\b(arm64|i386)\b.* built", reason):
+    if report.skipped and not lanes and re.search(r"\b(arm64|i386)\b", reason):
         report.outcome = "failed"
-        report.longrepr = f"{reason}: name the file in CROSS, so that the long lane runs it"
+        report.longrepr = f"{reason}: name the test in CROSS, so that the long lane runs it"
     return report
 
 
