@@ -1,8 +1,8 @@
 """Compile a caller of every operation and hold what the compiler emitted to what atomic.h says it
 compiles to.
 
-Usage: disassembly.py INCLUDE_DIR ARCH COMPILER [FLAG…]    one configuration; exit 0 right, 1 wrong,
-77 no such compiler
+Usage: disassembly.py --launcher=[NAME] INCLUDE_DIR ARCH COMPILER [FLAG…]    one configuration; exit
+0 right, 1 wrong, 77 no such compiler. The launcher stands before the compiler's name, as ccache does.
 
 A caller is one function per operation, width and order. Its atomic instructions (anything locked,
 exclusive, LSE, barrier, prefetch, acquire or release) are taken in address order and compared with
@@ -373,7 +373,7 @@ def barred(arch: str, policy: str, program: Path) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    include, arch, compiler, *flags = arguments
+    launcher, include, arch, compiler, *flags = arguments
     barriers = "--barriers" in flags
     held_to = next((f.removeprefix("--expect=") for f in flags if f.startswith("--expect=")), "")
     flags = [f for f in flags if f != "--barriers" and not f.startswith("--expect=")]
@@ -386,6 +386,7 @@ def main(arguments: list[str]) -> int:
         policy = "lse" if any("lse" in f for f in flags) else "llsc"
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder, "callers.c"), Path(folder, "callers.so")
+        unit = source.with_suffix(".o")
         # The word is defined here, so that -flto has all there is to know and the object stands
         # alone.
         text = "#include <linewright/atomic.h>\nextern float plain;\n" + "".join(
@@ -398,28 +399,16 @@ def main(arguments: list[str]) -> int:
         source.write_text(text)
         # -nostdlib and a shared object: no start-up code and no C library of another architecture
         # is needed.
-        command = [
-            compiler,
-            "-std=c11",
-            "-Wall",
-            "-Wextra",
-            "-Wpedantic",
-            "-Werror",
-            "-fPIC",
-            "-shared",
-            "-nostdlib",
-            "-I",
-            include,
-            *flags,
-            str(source),
-            "-o",
-            str(program),
-        ]
+        link = ["-shared", "-nostdlib", *(flag for flag in flags if flag.startswith("-fuse-ld"))]
+        flags_here = [flag for flag in flags if flag not in link]
         if (
             arch == "arm64" and "gcc" in compiler
         ):  # the erratum's veneers at the end of .text would be taken for the last function's
-            command.append("-mno-fix-cortex-a53-843419")
-        subprocess.run(command, check=True)
+            flags_here.append("-mno-fix-cortex-a53-843419")
+        strict = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fPIC", "-I", include]
+        compile_it = [*launcher.partition("=")[2].split(), compiler, *strict, *flags_here, "-c"]
+        subprocess.run([*compile_it, source.name, "-o", unit.name], cwd=folder, check=True)
+        subprocess.run([compiler, *flags_here, *link, unit, "-o", program], check=True)
         bad = barred(arch, policy, program) if barriers else []
         functions = {} if barriers else disassembled(arch, program)
     if barriers:

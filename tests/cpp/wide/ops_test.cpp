@@ -258,13 +258,19 @@ TEST_P(Wide_ops, ExpectedIsLeftAloneBySuccess) {
     munmap(page, 4096);
 }
 
+// Waits in a loop that gives the CPU away now and then: the other thread may be without one.
+template <class Done> void spin_until(Done done) {
+    for (unsigned turn = 1; !done(); ++turn)
+        if (turn % 256 == 0)
+            std::this_thread::yield();
+}
+
 // Two threads do `step` at once, `rounds` times each.
 void both(int rounds, const std::function<void(unsigned thread)> &step) {
     std::atomic<int> ready{0};
     auto body = [&](unsigned thread) {
         ++ready;
-        while (ready < 2)
-            ;
+        spin_until([&] { return ready == 2; });
         for (int i = 0; i < rounds; ++i)
             step(thread);
     };
@@ -426,8 +432,7 @@ TEST_P(Wide_ops, ReleasePublishesPlainData) {
         Slot s;
         int data[16] = {};
         std::thread reader([&] {
-            while (read->call(&s.value) != all_ones - 1)
-                ;
+            spin_until([&] { return read->call(&s.value) == all_ones - 1; });
             for (int d : data)
                 EXPECT_EQ(d, i + 1);
         });

@@ -65,7 +65,11 @@ def command(tmp_path: Path):
     return run
 
 
-@pytest.mark.parametrize("gone", [*([wing] for wing in COMMANDS), list(COMMANDS)], ids="+".join)
+@pytest.mark.parametrize(
+    "gone",
+    [*(pytest.param([wing], marks=pytest.mark.slow) for wing in COMMANDS), list(COMMANDS)],
+    ids="+".join,
+)
 def test_the_core_works_without_wings(command, gone: list[str], tmp_path: Path):
     """Without each of the four, and without all of them."""
     shutil.copy(DATA / "rmw-arm64-server-2025.csv", tmp_path / "rmw.csv")
