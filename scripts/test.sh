@@ -47,10 +47,16 @@ run_pytest() { # run_pytest MARKERS
     .venv/bin/python -m pytest -n "$jobs" --dist loadfile --no-loadscope-reorder --durations 10 -m "$1" tests/py
 }
 
-# pytest waits much and the library's steps compute: once the native programs stand, they run beside each other.
+# Tests of the command wait much, and so do those of programs: once the native programs stand, pytest runs beside the other steps.
 early=
+run_early() {
+    run_pytest 'not slow and not cross' >"$logs/pytest.log" 2>&1
+}
 start_early() {
-    run_pytest 'not slow' >"$logs/pytest.log" 2>&1
+    if [[ -z $early && " ${coming[*]} " == *" pytest "* ]]; then
+        beside run_early
+        early=$!
+    fi
 }
 await_early() {
     local code=0
@@ -82,10 +88,10 @@ heading() {
 one() { # one STEP
     case $1 in
         check) scripts/check.sh ;;
-        native) build native && run_ctest native -LE "$long" ;;
+        native) build native && start_early && run_ctest native -LE "$long" ;;
         native-long) build native && run_ctest native -L "$long" ;;
-        library-*) build "${1#library-}" lw_library_tests && run_ctest "${1#library-}" -LE "$long_elsewhere" ;;
-        pytest) if [[ -n $early ]]; then await_early; else run_pytest 'not slow'; fi ;;
+        library-*) start_early && build "${1#library-}" lw_library_tests && run_ctest "${1#library-}" -LE "$long_elsewhere" ;;
+        pytest) if [[ -n $early ]]; then await_early; else run_pytest 'not slow and not cross'; fi ;;
         pytest-long) run_pytest 'slow or cross' ;;
         tsan) build tsan && run_tsan ;;
         # What most strangers do, and their compilers; all steps are for a release.
@@ -140,10 +146,7 @@ for word in "${@:-quick}"; do
     esac
 done
 for i in "${!chosen[@]}"; do
-    if [[ -z $early && ${chosen[i]} == library-* && " ${chosen[*]:i} " == *" pytest "* ]]; then
-        beside start_early
-        early=$!
-    fi
+    coming=("${chosen[@]:i + 1}")
     run_step "${chosen[i]}" </dev/null
 done
 

@@ -2,7 +2,7 @@
 compiles to.
 
 Usage: disassembly.py --launcher=[NAME] INCLUDE_DIR ARCH COMPILER [FLAG…]    one configuration; exit
-0 right, 1 wrong, 77 no such compiler. The launcher stands before the compiler's name, as ccache does.
+0 right, 1 wrong, 77 no such compiler. The launcher, such as ccache, starts the compiler.
 
 A caller is one function per operation, width and order. Its atomic instructions (anything locked,
 exclusive, LSE, barrier, prefetch, acquire or release) are taken in address order and compared with

@@ -9,14 +9,12 @@ record), "machine_id", "cpus", "allowed", "arch", "deaf" (ignores signals), "ver
 "other_probe", "other_load", "ns" (what an operation takes), "clock" (launches begin when they do).
 """
 
-import datetime
 import json
 import os
-import signal
 import sys
 import time
-from pathlib import Path
 
+# Started hundreds of times: what few tests ask for is imported where it is used.
 KNOBS = json.loads(os.environ.get("FAKE_PROBE", "{}"))
 CPUS = [
     {
@@ -56,11 +54,11 @@ FORMS = [
 
 def started():
     """One moment for every launch, or with the knob "clock" the present one."""
-    return (
-        datetime.datetime.now(datetime.UTC).isoformat()
-        if KNOBS.get("clock")
-        else "2026-01-01T00:00:00Z"
-    )
+    if not KNOBS.get("clock"):
+        return "2026-01-01T00:00:00Z"
+    import datetime
+
+    return datetime.datetime.now(datetime.UTC).isoformat()
 
 
 def context(plan_name, launch, launches=1):
@@ -183,6 +181,8 @@ def run(plan):
 
 def main(option):
     if KNOBS.get("deaf"):
+        import signal
+
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     answers = {
@@ -191,6 +191,8 @@ def main(option):
         "--context": lambda: context("none", 0),
     }
     if option == "--programs":  # trials are the real one's
+        from pathlib import Path
+
         real = Path(__file__).parents[3] / "build/native/probe/linewright-probe"
         given = Path("/proc/self/environ").read_bytes().split(b"\0")  # without Python's own locale
         os.execve(real, [real, option], dict(a.split(b"=", 1) for a in given if b"=" in a))
