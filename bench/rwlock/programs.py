@@ -10,6 +10,7 @@ import argparse
 import os
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,8 @@ class Trial(NamedTuple):
 
     command: list[str]
     rate: str
+    counted: str = ""
+    """Of the programs that the command starts, the one whose locks are shown; "": the first."""
 
 
 def shared_re2(folder: Path, options: argparse.Namespace) -> Trial:
@@ -64,9 +67,57 @@ def db_bench(folder: Path, options: argparse.Namespace) -> Trial:
     return Trial([*usual, *reads, f"--threads={options.threads}"], r"readrandom.* ([0-9]+) ops/sec")
 
 
+NAMES = 500
+"""Names of the zone that the name server answers from."""
+UNBOUND = """server:
+  num-threads: {threads}
+  interface: 127.0.0.1@{port}
+  so-reuseport: yes
+  do-daemonize: no
+  use-syslog: no
+  logfile: "/dev/null"
+  username: ""
+  chroot: ""
+  directory: "{folder}"
+  pidfile: "{folder}/pid"
+  access-control: 127.0.0.0/8 allow
+  local-zone: "example." static
+{zone}remote-control:
+  control-enable: no
+"""
+ASKED = """#!/bin/bash
+ask="dnsperf -s 127.0.0.1 -p {port} -d {folder}/queries"
+unbound -c {folder}/unbound.conf & server=$!
+for try in {{1..100}}; do $ask -n 1 -t 1 > {folder}/log 2>&1 && break; sleep 0.05; done
+$ask -l {seconds} -c 4 -q 200 2>&1
+kill $server; wait $server
+"""
+
+
+def unbound(folder: Path, options: argparse.Namespace) -> Trial:
+    """A name server that answers from a zone of its own, asked over the loopback (Debian's unbound
+    and dnsperf)."""
+    for program in ("unbound", "dnsperf"):
+        if not shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin"):
+            raise Missing(program)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    names = [f"h{i}.example" for i in range(NAMES)]
+    zone = "".join(f'  local-data: "{name}. A 192.0.2.1"\n' for name in names)
+    values = {"folder": folder, "port": port, "threads": options.threads, "zone": zone}
+    (folder / "unbound.conf").write_text(UNBOUND.format(**values))
+    (folder / "queries").write_text("".join(f"{name} A\n" for name in names))
+    script = folder / "asked"
+    script.write_text(ASKED.format(seconds=options.seconds, **values))
+    script.chmod(0o755)
+    return Trial([str(script)], r"Queries per second: +([0-9.]+)", "unbound")
+
+
 PROGRAMS: dict[str, Callable[[Path, argparse.Namespace], Trial]] = {
     "shared_re2": shared_re2,
     "db_bench": db_bench,
+    "unbound": unbound,
 }
 
 
@@ -81,7 +132,11 @@ def shown(name: str, trial: Trial, folder: Path, options: argparse.Namespace) ->
         check=True,
     )
     lines = counted.stderr.splitlines()
-    begin = next(i for i, line in enumerate(lines) if line.startswith("linewright-rwlock["))
+    begin = next(
+        i
+        for i, line in enumerate(lines)
+        if line.startswith("linewright-rwlock[") and f"{trial.counted}]:" in line
+    )
     print("\n".join(f"    {line}" for line in lines[begin : begin + 2 + SHOWN]), "\n", flush=True)
     words = ["trial", "--locks", "--runs", str(options.runs), "--metric", trial.rate]
     words += ["--higher-is-better", "--save", str(folder / f"{name}.jsonl")]

@@ -69,6 +69,7 @@ struct lw_rwlock {
 
 #define LW__RW_BIASED 1u
 #define LW__RW_ENDING 2u
+#define LW__RW_LOOKED 4u /* plain; a reader has looked whether the lock should be biased, and no writer came since */
 
 #define LW_RWLOCK_INIT {0, 0, 0, 0, 0}
 
@@ -127,7 +128,7 @@ static inline uintptr_t lw__rw_position(const struct lw_rwlock *l)
 
 #include <linewright/rwlock_mark.h>
 
-/* Takes the lock for reading. -EDEADLK: the calling thread holds it for writing; -EAGAIN: 2^28 readers. */
+/* Takes the lock for reading. -EDEADLK: the calling thread holds it for writing; -EAGAIN: 2^20 readers. */
 __attribute__((always_inline)) static inline int lw_rwlock_read_lock(struct lw_rwlock *l)
 {
     struct lw__rw_thread *self = lw__rw_self;

@@ -39,4 +39,14 @@ static inline bool sleep_until(uint32_t *word, uint32_t seen, const struct limit
     return true;
 }
 
+/* Sleeps for a ms. False: the limit is reached. */
+static inline bool nap(const struct limit *l)
+{
+    uint32_t word = 0;
+    if (l->ns != LW_RWLOCK_FOREVER && now_ns() >= l->end)
+        return false;
+    lw_futex_wait(&word, 0, 1000000);
+    return true;
+}
+
 #endif

@@ -1,14 +1,21 @@
 /* The plain lock under every lw_rwlock: two words and the futex system call.
  *
  * `state` holds
- *   bits 0 to 27   readers inside that counted themselves here: 2^28 - 1 at most, more than there can be threads
+ *   bits 0 to 19   readers inside that counted themselves here
+ *   bits 20 to 27  writers that wait: each sleeps, or slept and has not got the lock yet
  *   bit 28         a writer is inside, or waits for marked readers
+ *   bit 29         one of the writers that wait is on its way, so that a release wakes no other
  *   bit 30         readers sleep on `state`
- *   bit 31         writers sleep on `queue`, whose value changes with each wake-up
+ *   bit 31         one of the writers that wait has done so for too long: writers that do not wait yet keep out, too
+ * and `queue`, on which writers sleep, changes with each wake-up.
  *
- * A waiting writer keeps later readers out (bit 31), but for threads that hold a read lock already: those would wait for themselves.
- * Who releases the lock last wakes one writer, or all readers where no writer sleeps. A writer that slept sets bit 31 again when it
- * takes the lock, since the wake-up cleared it and others may sleep. */
+ * A waiting writer keeps later readers out until it has had the lock, but for threads that hold a read lock already: those would wait for
+ * themselves. Who releases the lock last wakes one writer, or all readers where no writer waits. A thread that comes while a woken one is on
+ * its way may take the lock before it: handing the lock to a thread that does not run yet would leave it idle for so long.
+ *
+ * The step that releases the lock is its thread's last access to the lock's memory, since another thread may take it, destroy it and unmap
+ * it at once. So bit 29 is set and `queue` changed before; where bit 29 has gone meanwhile, both are done again. A writer reads `queue`
+ * first and then sees in `state` that the lock is held and that bit 29 is not set: whoever releases the lock then changes `queue` later. */
 #ifndef LINEWRIGHT_SRC_RWLOCK_PLAIN_H
 #define LINEWRIGHT_SRC_RWLOCK_PLAIN_H
 
@@ -18,144 +25,214 @@
 
 #include <linewright/arch/cpu.h>
 
-#define READERS 0x0fffffffu
+#define READERS 0x000fffffu
+#define ONE_WAITS 0x00100000u
+#define WRITERS_WAIT 0x0ff00000u
 #define WRITER 0x10000000u
+#define WOKEN 0x20000000u
 #define READERS_SLEEP 0x40000000u
-#define WRITERS_SLEEP 0x80000000u
+#define STARVES 0x80000000u
 
-#define LW_RW_WRITER_WAITS(l) ((LW_RW_LOAD(&(l)->state, RELAXED) & WRITERS_SLEEP) != 0)
+#define LW_RW_WRITER_WAITS(l) ((LW_RW_LOAD(&(l)->state, RELAXED) & WRITERS_WAIT) != 0)
 #include "bias.h"
 
-#define SPINS 100 /* looks at the word before a thread sleeps, a few microseconds: about what sleeping and waking costs */
+#ifndef LONGEST_PAUSE
+#define LONGEST_PAUSE \
+    256u /* lw_cpu_relax() between two looks, before a thread sleeps: 511 in all, some 20 us, as long as a membarrier or a sleep */
+#endif
+#define PATIENCE UINT64_C(1000000) /* ns that a writer waits before later writers keep out */
 
-/* The word after it has changed from what blocks, or after some looks. Nothing is ordered by it. */
-static inline uint32_t spin_while(const uint32_t *word, uint32_t blocking, uint32_t or_set)
+/* Exchanges `state`, or updates `seen`. */
+#define EXCHANGE(l, seen, value, order) \
+    __atomic_compare_exchange_n(&(l)->state, (seen), (value), false, __ATOMIC_##order, __ATOMIC_RELAXED)
+
+/* The state once it has nothing of `blocking`, or after some looks, ever farther apart: each takes the line from the CPU that has the lock. */
+static inline uint32_t look_again(struct lw_rwlock *l, uint32_t blocking)
 {
-    uint32_t s = __atomic_load_n(word, __ATOMIC_RELAXED);
-    for (int i = 0; i < SPINS && s & blocking && !(s & or_set); i++) {
-        lw_cpu_relax();
-        s = __atomic_load_n(word, __ATOMIC_RELAXED);
+    uint32_t s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
+    for (unsigned pauses = 1; pauses <= LONGEST_PAUSE && s & blocking; pauses *= 2) {
+        for (unsigned i = 0; i < pauses; i++)
+            lw_cpu_relax();
+        s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
     }
     return s;
 }
 
-static inline int plain_read_lock(struct lw_rwlock *l, bool passes_writers, const struct limit *limit)
+static inline int plain_try_read(struct lw_rwlock *l, bool passes_writers)
 {
-    uint32_t blocking = passes_writers ? WRITER : WRITER | WRITERS_SLEEP;
-    uint32_t s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
-    for (;;) {
-        if (!(s & blocking)) {
-            if ((s & READERS) == READERS)
-                return -EAGAIN;
-            /* Acquire: pairs with the release in plain_write_unlock(). */
-            if (__atomic_compare_exchange_n(&l->state, &s, s + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-                return 0;
-            continue;
-        }
-        if (limit->ns == 0)
+    uint32_t blocking = passes_writers ? WRITER : WRITER | WRITERS_WAIT, s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
+    do {
+        if (s & blocking)
             return -EBUSY;
-        s = spin_while(&l->state, blocking, READERS_SLEEP);
-        if (!(s & blocking))
-            continue;
-        if (!(s & READERS_SLEEP) &&
-            !__atomic_compare_exchange_n(&l->state, &s, s | READERS_SLEEP, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-            continue;
-        if (!sleep_until(&l->state, s | READERS_SLEEP, limit))
-            return -ETIMEDOUT;
-        s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
-    }
+        if ((s & READERS) == READERS)
+            return -EAGAIN;
+    } while (!EXCHANGE(l, &s, s + 1, ACQUIRE)); /* pairs with the release in release() */
+    return 0;
 }
 
-/* A writer's limit is reached, and it cannot know whether others sleep: all who sleep look again, so that the others set their bits again. */
-static inline void plain_give_up(struct lw_rwlock *l)
+/* Waits once: 0, the lock is taken; -EBUSY: it is not, yet; -EAGAIN; -ETIMEDOUT. */
+static inline int wait_to_read(struct lw_rwlock *l, bool passes_writers, const struct limit *limit)
 {
-    uint32_t s = __atomic_fetch_and(&l->state, ~(READERS_SLEEP | WRITERS_SLEEP), __ATOMIC_RELAXED);
-    if (s & WRITERS_SLEEP) {
-        __atomic_fetch_add(&l->queue, 1, __ATOMIC_RELEASE); /* pairs with the acquire in plain_write_lock() */
-        lw_futex_wake_all(&l->queue);
+    uint32_t blocking = passes_writers ? WRITER : WRITER | WRITERS_WAIT;
+    uint32_t s = look_again(l, blocking);
+    if (!(s & blocking))
+        return plain_try_read(l, passes_writers);
+    if (!(s & READERS_SLEEP) && !EXCHANGE(l, &s, s | READERS_SLEEP, RELAXED))
+        return -EBUSY;
+    return sleep_until(&l->state, s | READERS_SLEEP, limit) ? -EBUSY : -ETIMEDOUT;
+}
+
+static inline int plain_read_lock(struct lw_rwlock *l, bool passes_writers, const struct limit *limit)
+{
+    int error;
+    do
+        error = wait_to_read(l, passes_writers, limit);
+    while (error == -EBUSY);
+    return error;
+}
+
+/* Lets writers that read `queue` before look again. */
+static inline void change_queue(struct lw_rwlock *l)
+{
+    __atomic_fetch_add(&l->queue, 1, __ATOMIC_RELEASE); /* pairs with the acquire in plain_write_lock() */
+}
+
+/* A waiting writer's limit is reached. It may be the one that was woken: then another must be. */
+static inline void give_up(struct lw_rwlock *l)
+{
+    uint32_t s = __atomic_load_n(&l->state, __ATOMIC_RELAXED), left;
+    do {
+        left = (s - ONE_WAITS) & ~(WOKEN | STARVES);
+        if (!(left & (WRITER | READERS)) && left & WRITERS_WAIT)
+            left |= WOKEN;
+        else if (!(left & (WRITER | WRITERS_WAIT)))
+            left &= ~READERS_SLEEP;
+    } while (!EXCHANGE(l, &s, left, RELAXED));
+    if (left & WOKEN) {
+        change_queue(l);
+        lw_futex_wake(&l->queue, 1);
     }
-    if (s & READERS_SLEEP)
+    if (s & ~left & READERS_SLEEP)
         lw_futex_wake_all(&l->state);
+}
+
+/* `passes_writers`: also those that have waited for too long. The first exchange guesses: a load before it would bring the line twice, first to
+ * be read and then to be written. Readers do not guess, since others are often inside with them. */
+static inline int plain_try_write(struct lw_rwlock *l, bool passes_writers)
+{
+    uint32_t blocking = WRITER | READERS | (passes_writers ? 0 : STARVES), s = 0;
+    do {
+        if (s & blocking)
+            return -EBUSY;
+    } while (!EXCHANGE(l, &s, s | WRITER, ACQUIRE)); /* pairs with the release in release() */
+    return 0;
+}
+
+/* What a writer that waits knows from one look to the next. */
+struct waiting {
+    uint32_t blocking; /* bits that keep it out */
+    uint32_t counted; /* ONE_WAITS once it is one of the writers that wait */
+    uint64_t since;
+};
+#define BEGINS_TO_WAIT {WRITER | READERS | STARVES, 0, 0}
+
+static inline bool take(struct lw_rwlock *l, uint32_t s, const struct waiting *w)
+{
+    uint32_t left = w->counted ? (s - w->counted) & ~(WOKEN | STARVES) : s;
+    return EXCHANGE(l, &s, left | WRITER, ACQUIRE); /* pairs with the release in release() */
+}
+
+/* Says in the state that the writer is about to sleep. False: the state was no longer `s`. */
+static inline bool announce(struct lw_rwlock *l, uint32_t s, struct waiting *w)
+{
+    uint32_t waits = s & ~WOKEN; /* not on its way now; a release that finds it gone wakes again */
+    if (!w->counted) {
+        if (!EXCHANGE(l, &s, waits + ONE_WAITS, RELAXED))
+            return false;
+        w->counted = ONE_WAITS;
+        w->since = now_ns();
+        keep_marks_out(l);
+        return true;
+    }
+    if (now_ns() - w->since > PATIENCE) {
+        waits |= STARVES;
+        w->blocking = WRITER | READERS;
+    }
+    return waits == s || EXCHANGE(l, &s, waits, RELAXED);
+}
+
+/* Waits once: 0, the lock is taken; -EAGAIN: it is not, yet; -ETIMEDOUT. */
+static inline int wait_to_write(struct lw_rwlock *l, struct waiting *w, const struct limit *limit)
+{
+    uint32_t s = look_again(l, w->blocking);
+    if (!(s & w->blocking))
+        return take(l, s, w) ? 0 : -EAGAIN;
+    if (!w->counted && (s & WRITERS_WAIT) == WRITERS_WAIT) /* too many to be counted */
+        return nap(limit) ? -EAGAIN : -ETIMEDOUT;
+    if (!announce(l, s, w))
+        return -EAGAIN;
+    uint32_t turn = __atomic_load_n(&l->queue, __ATOMIC_ACQUIRE); /* pairs with the release in change_queue() */
+    s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
+    if (!(s & w->blocking) || s & WOKEN)
+        return -EAGAIN;
+    if (!sleep_until(&l->queue, turn, limit)) {
+        give_up(l);
+        return -ETIMEDOUT;
+    }
+    w->blocking = WRITER | READERS;
+    return -EAGAIN;
 }
 
 static inline int plain_write_lock(struct lw_rwlock *l, const struct limit *limit)
 {
-    uint32_t slept = 0; /* WRITERS_SLEEP once this thread has slept: other writers may, too */
-    uint32_t s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
-    for (;;) {
-        if (!(s & (WRITER | READERS))) {
-            /* Acquire: pairs with the releases in plain_read_unlock() and plain_write_unlock(). */
-            if (__atomic_compare_exchange_n(&l->state, &s, s | WRITER | slept, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-                return 0;
-            continue;
-        }
-        if (limit->ns == 0)
-            return -EBUSY;
-        s = spin_while(&l->state, WRITER | READERS, WRITERS_SLEEP);
-        if (!(s & (WRITER | READERS)))
-            continue;
-        if (!(s & WRITERS_SLEEP) &&
-            !__atomic_compare_exchange_n(&l->state, &s, s | WRITERS_SLEEP, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-            continue;
-        slept = WRITERS_SLEEP;
-        keep_marks_out(l);
-        /* Acquire: the state is read after it. A wake-up clears bit 31 first and changes `queue` then (release in wake()), so where bit
-         * 31 is still set here, the wake-up that clears it changes `queue` after this value. */
-        uint32_t turn = __atomic_load_n(&l->queue, __ATOMIC_ACQUIRE);
-        s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
-        if (!(s & (WRITER | READERS)) || !(s & WRITERS_SLEEP))
-            continue;
-        if (!sleep_until(&l->queue, turn, limit)) {
-            plain_give_up(l);
-            return -ETIMEDOUT;
-        }
-        s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
-    }
+    struct waiting w = BEGINS_TO_WAIT;
+    int error;
+    do
+        error = wait_to_write(l, &w, limit);
+    while (error == -EAGAIN);
+    return error;
 }
 
-/* Wakes one writer, else the readers. `s`: the state that the release left, without a thread inside. A thread that takes the lock
- * meanwhile wakes the others when it releases. */
-static inline void plain_wake(struct lw_rwlock *l, uint32_t s)
+/* Takes `held` out of the state, which was `s`: a reader, or the writer. `readers_first`: readers sleep for this writer alone, so they are
+ * woken beside any writer. False: there is no such reader. */
+static inline bool release(struct lw_rwlock *l, uint32_t s, uint32_t held, bool readers_first)
 {
-    if (s & WRITERS_SLEEP) {
-        if (!__atomic_compare_exchange_n(&l->state, &s, s & ~WRITERS_SLEEP, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) &&
-            !(s == (READERS_SLEEP | WRITERS_SLEEP) &&
-              __atomic_compare_exchange_n(&l->state, &s, READERS_SLEEP, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)))
-            return;
-        __atomic_fetch_add(&l->queue, 1, __ATOMIC_RELEASE); /* pairs with the acquire in plain_write_lock() */
-        if (lw_futex_wake(&l->queue, 1) > 0)
-            return;
-        s &= ~WRITERS_SLEEP; /* it had reached its limit, or did not sleep yet and looks again */
+    bool wakes = false, held_it;
+    uint32_t slept = 0;
+    while ((held_it = held == WRITER || s & READERS)) {
+        uint32_t left = s - held;
+        bool last = !(left & READERS);
+        if (last && left & WRITERS_WAIT && !(left & WOKEN)) {
+            if (EXCHANGE(l, &s, s | WOKEN, RELAXED)) {
+                change_queue(l);
+                wakes = true;
+                s |= WOKEN;
+            }
+            continue;
+        }
+        slept = last && (readers_first || !(left & WRITERS_WAIT)) ? left & READERS_SLEEP : 0;
+        if (EXCHANGE(l, &s, left & ~slept, RELEASE)) /* pairs with the acquires above; the lock's memory may be gone now */
+            break;
+        slept = 0;
     }
-    if (s == READERS_SLEEP && __atomic_compare_exchange_n(&l->state, &s, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    if (wakes)
+        lw_futex_wake(&l->queue, 1);
+    if (slept)
         lw_futex_wake_all(&l->state);
+    return held_it;
 }
 
 /* False: no reader is counted here. */
 static inline bool plain_read_unlock(struct lw_rwlock *l)
 {
-    uint32_t s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
-    do {
-        if (!(s & READERS))
-            return false;
-        /* Release: pairs with the acquire in plain_write_lock(). */
-    } while (!__atomic_compare_exchange_n(&l->state, &s, s - 1, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
-    s -= 1;
-    if (!(s & READERS) && s & (READERS_SLEEP | WRITERS_SLEEP))
-        plain_wake(l, s);
-    return true;
+    return release(l, __atomic_load_n(&l->state, __ATOMIC_RELAXED), 1, false);
 }
 
-/* `readers_first`: readers sleep for this writer alone, so they are woken beside any writer. */
 static inline void plain_write_unlock(struct lw_rwlock *l, bool readers_first)
 {
-    uint32_t clear = WRITER | (readers_first ? READERS_SLEEP : 0);
-    /* Release: pairs with the acquires above. */
-    uint32_t before = __atomic_fetch_and(&l->state, ~clear, __ATOMIC_RELEASE), s = before & ~clear;
-    if (before & clear & READERS_SLEEP)
-        lw_futex_wake_all(&l->state);
-    if (s & (READERS_SLEEP | WRITERS_SLEEP))
-        plain_wake(l, s);
+    uint32_t s = WRITER;
+    if (!EXCHANGE(l, &s, 0, RELEASE)) /* as in release() */
+        (void)release(l, s, WRITER, readers_first);
 }
 
 #endif

@@ -49,10 +49,12 @@ static __thread struct {
     uint64_t waited; /* ns that this thread, as a writer, waited for marks since it began to end a bias */
 } own __attribute__((tls_model("initial-exec")));
 
+#define LOOKS_AT_A_MARK 100 /* before a writer sleeps: a few microseconds */
+
 /* Sleeps until `t` takes a mark back, or another thread hands a read lock over. */
 static bool sleep_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const struct limit *limit)
 {
-    for (int i = 0; i < SPINS; i++) {
+    for (int i = 0; i < LOOKS_AT_A_MARK; i++) {
         lw_cpu_relax();
         if (!marked_in(t, l))
             return true;
@@ -85,7 +87,8 @@ void lw__rw_wake_writer(struct lw__rw_thread *self)
 
 /* ---- when a lock is biased ---- */
 
-#define LOOK_EVERY 64u /* plain reads of a thread between two looks at the clock */
+#define LOOK_EVERY \
+    64u /* plain reads of a thread between two looks; a lock turns biased at the second one without a writer in between */
 #ifndef WORTH /* tests choose another */
 #define WORTH 24u /* what ended a bias puts off the next one by this many times its own cost: at most 4 % of the time */
 #endif
@@ -116,8 +119,12 @@ static void put_off(uint64_t now, uint64_t cost)
 /* For a thread that holds the plain lock for reading. */
 static void consider_bias(struct lw_rwlock *l)
 {
-    if (++own.reads % LOOK_EVERY || __atomic_load_n(&l->biased, __ATOMIC_RELAXED) == LW__RW_BIASED ||
-        LW_RW_WRITER_WAITS(l) || __atomic_load_n(&stay_plain, __ATOMIC_RELAXED) ||
+    if (++own.reads % LOOK_EVERY)
+        return;
+    uint32_t none = 0;
+    if (__atomic_load_n(&l->biased, __ATOMIC_RELAXED) == LW__RW_BIASED || LW_RW_WRITER_WAITS(l) ||
+        __atomic_load_n(&stay_plain, __ATOMIC_RELAXED) ||
+        __atomic_compare_exchange_n(&l->biased, &none, LW__RW_LOOKED, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
         now_ns() < __atomic_load_n(&next_bias, __ATOMIC_RELAXED))
         return;
     if (!lw__srcu_have_membarrier()) {
@@ -173,17 +180,19 @@ static uint32_t own_id(void)
 
 int lw__rw_read_slow(struct lw_rwlock *l, uint64_t ns)
 {
-    if (__atomic_load_n(&l->biased, __ATOMIC_RELAXED) || lw__rw_self) {
-        struct lw__rw_thread *self = lw__rw_own_marks();
-        if (self && mark_is_doubtful(self, l, ns))
-            return -EBUSY;
-        if (self && (mark_again(self, l) || lw__rw_mark(self, l)))
-            return 0;
-    }
-    struct limit limit = limit_of(ns);
+    struct lw__rw_thread *self = lw__rw_self;
+    if (__atomic_load_n(&l->biased, __ATOMIC_RELAXED) & (LW__RW_BIASED | LW__RW_ENDING))
+        self = lw__rw_own_marks();
+    else if (self && self->mark[lw__rw_position(l)] != l)
+        self = NULL;
+    if (self && mark_is_doubtful(self, l, ns))
+        return -EBUSY;
+    if (self && (mark_again(self, l) || lw__rw_mark(self, l)))
+        return 0;
     bool passes = own.held != 0 || LW_RW_READERS_FIRST(l);
-    int error = plain_read_lock(l, passes, &(const struct limit){0, 0});
+    int error = plain_try_read(l, passes);
     if (error == -EBUSY && ns) {
+        struct limit limit = limit_of(ns);
         if (__atomic_load_n(&l->writer, __ATOMIC_RELAXED) == own_id()) /* only this thread stores its id */
             return -EDEADLK;
         error = plain_read_lock(l, passes, &limit);
@@ -279,15 +288,18 @@ static int make_way(struct lw_rwlock *l, const struct limit *limit)
 
 static int write_lock(struct lw_rwlock *l, const struct limit *limit)
 {
-    int error = plain_write_lock(l, &(const struct limit){0, 0});
+    int error = plain_try_write(l, limit->ns == 0);
     if (error && __atomic_load_n(&l->writer, __ATOMIC_RELAXED) == own_id()) /* only this thread stores its id */
         return -EDEADLK;
     do {
-        if (error)
+        if (error && limit->ns)
             error = plain_write_lock(l, limit);
         if (error)
             return error;
-        if (__atomic_load_n(&l->biased, __ATOMIC_RELAXED)) /* stored by who held the lock before */
+        uint32_t biased = __atomic_load_n(&l->biased, __ATOMIC_RELAXED); /* stored by who held the lock before */
+        if (biased == LW__RW_LOOKED)
+            __atomic_store_n(&l->biased, 0, __ATOMIC_RELAXED);
+        else if (biased)
             error = make_way(l, limit);
         if (error)
             plain_write_unlock(l, LW_RW_READERS_FIRST(l));

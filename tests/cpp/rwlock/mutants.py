@@ -1,7 +1,8 @@
 """Writes the texts that interleave.cpp explores: what is done to a lock's bias, its marks and their
-slots, and each mutant of it.
+slots, and each mutant of it; and the same of the plain lock for plain_interleave.cpp.
 
     mutants.py ROOT OUT    every text in a namespace of its own, and the list TEXTS; beside it
+                           plain_texts.h, the same of the plain lock, and
                            MUTANT.h, src/rwlock/revoke.h with a mistake that the torture sees
     mutants.py --list      those mutants, for CMake
 
@@ -19,6 +20,7 @@ FILES = [
     "src/rwlock/revoke.h",
     "src/rwlock/slot.h",
 ]
+PLAIN = "src/rwlock/plain.h"
 END = "    LW_RW_STORE(&l->biased, 0, RELAXED); /* B; pairs with R */\n"
 HEAVY = "    int error = LW_RW_HEAVY_BARRIER(); /* F; pairs with M and R */\n"
 REVOKED = """    int error = end_bias(l);
@@ -107,10 +109,40 @@ MUTANTS = {
         )
     ],
 }
+# The same of the plain lock, for plain_interleave.cpp.
+PLAIN_MUTANTS = {
+    "queue_does_not_change": [
+        ("    __atomic_fetch_add(&l->queue, 1, __ATOMIC_RELEASE);", "    (void)l;"),
+    ],
+    "queue_changes_after_the_release": [
+        ("                change_queue(l);\n", ""),
+        ("    if (wakes)\n", "    if (wakes)\n        change_queue(l);\n    if (wakes)\n"),
+    ],
+    "sleeps_though_it_is_woken": [
+        ("if (!(s & w->blocking) || s & WOKEN)", "if (!(s & w->blocking))")
+    ],
+    "woken_for_ever": [("(s - w->counted) & ~(WOKEN | STARVES)", "(s - w->counted) & ~STARVES")],
+    "waits_for_ever": [("? (s - w->counted) & ~(WOKEN", "? s & ~(WOKEN")],
+    "starves_beside_itself": [
+        (
+            "        waits |= STARVES;\n        w->blocking = WRITER | READERS;\n",
+            "        waits |= STARVES;\n",
+        ),
+    ],
+    "starves_for_ever": [("(s - w->counted) & ~(WOKEN | STARVES)", "(s - w->counted) & ~WOKEN")],
+    "gives_up_without_a_word": [("left |= WOKEN;", "left |= 0;")],
+    "gives_up_and_readers_sleep": [("left &= ~READERS_SLEEP;", "left |= 0;")],
+    "released_without_a_count": [("held == WRITER || s & READERS", "held == WRITER || 1")],
+    "readers_sleep_on": [("left & READERS_SLEEP : 0;", "0 * left : 0;")],
+    "writer_meets_readers": [
+        ("blocking = WRITER | READERS | (passes_writers", "blocking = WRITER | (passes_writers"),
+    ],
+}
 SEEN_BY_THE_TORTURE = ["bias_does_not_end", "no_wait"]
 """Every time; the others want a moment of some ns."""
 _OPENING = re.compile(r"\A/\*.*?\*/\n", re.DOTALL)
 _GUARDED = re.compile(r"#define LINEWRIGHT_RWLOCK_MARK_H\n(.*)#endif\n\Z", re.DOTALL)
+_PLAIN = re.compile(r"#define LINEWRIGHT_SRC_RWLOCK_PLAIN_H\n(.*)#endif\n\Z", re.DOTALL)
 _DEFAULTS = re.compile(r"#ifndef LW_RW_\w+\n.*?#endif\n", re.DOTALL)
 
 
@@ -118,9 +150,18 @@ def texts(files: list[str]) -> dict[str, str]:
     """The original and every mutant; ValueError where a mutant's place is not found once."""
     mark, *rest = files
     parts = [_GUARDED.search(mark)[1], *(_OPENING.sub("", part) for part in rest)]
-    whole = "".join(_DEFAULTS.sub("", part) for part in parts)
+    return mutated("".join(_DEFAULTS.sub("", part) for part in parts), MUTANTS)
+
+
+def plain_texts(file: str) -> dict[str, str]:
+    """The same of the plain lock."""
+    return mutated(re.sub(r"(?m)^#include .*\n", "", _PLAIN.search(file)[1]), PLAIN_MUTANTS)
+
+
+def mutated(whole: str, mutants: dict[str, list[tuple[str, str]]]) -> dict[str, str]:
+    """A text under the name "original", and every mutant of it."""
     made = {"original": whole}
-    for name, replacements in MUTANTS.items():
+    for name, replacements in mutants.items():
         text = whole
         for before, after in replacements:
             if text.count(before) != 1:
@@ -132,19 +173,21 @@ def texts(files: list[str]) -> dict[str, str]:
     return made
 
 
+def write(out: Path, made: dict[str, str], after: str = "") -> None:
+    """The texts in a namespace each, and the list TEXTS."""
+    spaces = [f"namespace {name} {{\n{text}}}\n{after}" for name, text in made.items()]
+    names = ", ".join(f"LW_TEXT({name})" for name in made)
+    out.write_text("\n".join(spaces) + f"#define TEXTS {names}\n")
+
+
 def main() -> int:
-    """Write the file of all texts."""
+    """Write the files of all texts."""
     if sys.argv[1:] == ["--list"]:
         print(";".join(SEEN_BY_THE_TORTURE), end="")
         return 0
     root, out = map(Path, sys.argv[1:])
-    made = texts([(root / file).read_text() for file in FILES])
-    spaces = [
-        f"namespace {name} {{\n{text}}}\n#undef LIMIT_REACHED\n" for name, text in made.items()
-    ]
-    out.write_text(
-        "\n".join(spaces) + f"#define TEXTS {', '.join(f'LW_TEXT({n})' for n in made)}\n"
-    )
+    write(out, texts([(root / file).read_text() for file in FILES]), "#undef LIMIT_REACHED\n")
+    write(out.parent / "plain_texts.h", plain_texts((root / PLAIN).read_text()))
     for name in SEEN_BY_THE_TORTURE:
         ((before, after),) = MUTANTS[name]
         text = (root / "src/rwlock/revoke.h").read_text()

@@ -95,14 +95,17 @@ void copied_zeroed_unmapped() {
     read_often(&copy);
     std::memset(&copy, 0, sizeof copy);
     needs(is_free(&copy), "zeroed memory is an unlocked lock");
+    pthread_rwlock_t other = PTHREAD_RWLOCK_INITIALIZER;
     for (int i = 0; i < 100; i++) { // unmapped while readers mark, and at the same address again
         void *page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         const auto l = static_cast<pthread_rwlock_t *>(page);
         std::memset(page, 0xa5, 4096);
         needs(!pthread_rwlock_init(l, nullptr), "it begins");
-        read_often(l);
         needs(is_free(l), "it is free");
+        read_often(l);
+        read_often(&other);
         munmap(page, 4096);
+        needs(is_free(&other), "a writer of another lock looks for readers");
     }
 }
 

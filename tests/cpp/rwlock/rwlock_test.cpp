@@ -5,10 +5,14 @@
 #include <cerrno>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <mutex>
 #include <shared_mutex>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>
@@ -21,16 +25,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int plain_reads = 64; // a thread looks after so many whether a lock may turn biased
+constexpr int plain_reads = 128; // a thread looks after 64, and a lock may turn biased at its second look
 
 bool marked(const lw_rwlock &l) { return lw__rw_self && lw__rw_self->mark[lw__rw_position(&l)] == &l; }
 
 // Reads so often, or until readers mark.
 bool read_often(lw_rwlock &l, int times) {
-    for (int i = 0; i < times && !l.biased; i++)
+    for (int i = 0; i < times && l.biased != LW__RW_BIASED; i++)
         if (lw_rwlock_read_lock(&l) || lw_rwlock_read_unlock(&l))
             return false;
-    return l.biased;
+    return l.biased == LW__RW_BIASED;
 }
 
 // Reads until readers mark, which may be put off by what ended other biases; false where membarrier is missing.
@@ -38,7 +42,7 @@ bool make_biased(lw_rwlock &l) {
     const auto end = std::chrono::steady_clock::now() + 2min;
     while (!read_often(l, plain_reads) && std::chrono::steady_clock::now() < end)
         ;
-    return l.biased;
+    return l.biased == LW__RW_BIASED;
 }
 
 #define BIASED(l) ASSERT_TRUE(make_biased(l)) << "no lock turns biased: is membarrier missing?"
@@ -91,10 +95,10 @@ TEST_P(Rwlock, ReadersShareAndWritersExclude) {
 }
 
 TEST_P(Rwlock, ATimeoutLeavesTheLockAsItWas) {
-    const bool biased = l.biased;
+    const bool biased = l.biased == LW__RW_BIASED;
     ASSERT_EQ(lw_rwlock_read_lock(&l), 0);
     std::thread([&] { EXPECT_EQ(lw_rwlock_write_lock_timeout(&l, 1'000'000), -ETIMEDOUT); }).join();
-    EXPECT_EQ(bool(l.biased), biased);
+    EXPECT_EQ(l.biased == LW__RW_BIASED, biased);
     ASSERT_EQ(lw_rwlock_try_read(&l), 0) << "the writer that gave up keeps readers out";
     EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
     std::thread([&] { // holds no read lock, so a writer that waits would go before it
@@ -254,7 +258,7 @@ int deny_membarrier() {
 }
 
 TEST_P(Rwlock, WithoutMembarrierLocksStayPlainAndNoWriterEntersABiasedOne) {
-    const bool biased = l.biased;
+    const bool biased = l.biased == LW__RW_BIASED;
     lw_rwlock other = LW_RWLOCK_INIT;
     BIASED(other); // from here on nothing but a missing membarrier keeps a lock plain
     EXPECT_EQ(exit_code_of_child([&] { return !read_often(l, plain_reads); }), 0);
@@ -262,7 +266,7 @@ TEST_P(Rwlock, WithoutMembarrierLocksStayPlainAndNoWriterEntersABiasedOne) {
                   if (deny_membarrier())
                       return 77;
                   if (biased)
-                      return lw_rwlock_write_lock(&l) != -EPERM || !l.biased || lw_rwlock_try_read(&l) ||
+                      return lw_rwlock_write_lock(&l) != -EPERM || l.biased != LW__RW_BIASED || lw_rwlock_try_read(&l) ||
                                      lw_rwlock_read_unlock(&l)
                                  ? 1
                                  : 0;
@@ -319,6 +323,118 @@ TEST(RwlockStress, ReadersNeverSeeHalfAWrite) {
     EXPECT_FALSE(wrong);
     EXPECT_EQ(first, written);
     EXPECT_EQ(lw_rwlock_destroy(&l), 0);
+}
+
+// Marks are addresses, which no function follows: neither a scan for another lock nor the thread that marked finds the lock that was there.
+TEST(RwlockMemory, ALockMayBeUnmappedWhileItIsBiased) {
+    lw_rwlock other = LW_RWLOCK_INIT;
+    void *page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(page, MAP_FAILED);
+    for (int i = 0; i < 5; i++) {
+        auto &l = *static_cast<lw_rwlock *>(page);
+        BIASED(l);
+        BIASED(other);
+        ASSERT_EQ(lw_rwlock_read_lock(&l), 0);
+        ASSERT_EQ(lw_rwlock_read_unlock(&l), 0);
+        ASSERT_EQ(mmap(page, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), page);
+        EXPECT_EQ(lw_rwlock_write_lock(&other), 0);
+        EXPECT_EQ(lw_rwlock_write_unlock(&other), 0);
+        ASSERT_EQ(mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), page);
+        EXPECT_EQ(lw_rwlock_read_lock(&l), 0);
+        EXPECT_FALSE(marked(l)) << "zeroed memory is a plain lock";
+        std::thread([&] { EXPECT_EQ(lw_rwlock_try_write(&l), -EBUSY); }).join();
+        EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+        EXPECT_EQ(lw_rwlock_try_write(&l), 0);
+        EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+    }
+    munmap(page, 4096);
+}
+
+#if !defined(LW_USER_EMULATION) && !defined(__SANITIZE_THREAD__)
+// Releases a lock instruction by instruction; its memory is gone from the moment on in which it is free, as when another thread takes, destroys
+// and unmaps it. `waits`: what else its state says. The exit status of the child that releases: 0.
+int status_of_release(bool write, uint32_t waits) {
+    const int file = memfd_create("lock", 0);
+    void *page = ftruncate(file, 4096) ? MAP_FAILED : mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (page == MAP_FAILED)
+        return -1;
+    auto *l = static_cast<lw_rwlock *>(page);
+    const pid_t child = fork();
+    if (child == 0) {
+        if ((write ? lw_rwlock_write_lock(l) : lw_rwlock_read_lock(l)) || ptrace(PTRACE_TRACEME, 0, nullptr, nullptr))
+            _exit(2);
+        l->state = l->state | waits;
+        raise(SIGSTOP);
+        _exit(write ? lw_rwlock_write_unlock(l) : lw_rwlock_read_unlock(l));
+    }
+    int status = 0;
+    const auto is_held = [&] { return (__atomic_load_n(&l->state, __ATOMIC_RELAXED) & 0x100fffff) != 0; };
+    for (waitpid(child, &status, 0); WIFSTOPPED(status) && is_held(); waitpid(child, &status, 0))
+        ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr);
+    if (WIFSTOPPED(status) && !ftruncate(file, 0)) { // an access from here on is a SIGBUS
+        ptrace(PTRACE_CONT, child, nullptr, nullptr);
+        waitpid(child, &status, 0);
+        if (WIFSTOPPED(status))
+            kill(child, SIGKILL);
+    }
+    munmap(page, 4096);
+    close(file);
+    return status;
+}
+
+TEST(RwlockMemory, TheReleaseIsTheLastAccess) {
+    for (const bool write : {false, true})
+        for (const uint32_t waits :
+             {0u, 0x00100000u, 0x40000000u, 0x40100000u, 0x20100000u}) // writers, readers, both, one on its way
+            EXPECT_EQ(status_of_release(write, waits), 0) << write << std::hex << " " << waits;
+}
+
+// More writers than the state counts.
+TEST(RwlockStress, ThreeHundredWritersWait) {
+    lw_rwlock l = LW_RWLOCK_INIT;
+    int writes = 0; // plain: the lock guards it
+    ASSERT_EQ(lw_rwlock_write_lock(&l), 0);
+    std::atomic<int> begun{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 300; i++)
+        threads.emplace_back([&] {
+            begun++;
+            EXPECT_EQ(lw_rwlock_write_lock(&l), 0);
+            writes++;
+            EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+        });
+    while (begun != 300 || (l.state >> 20 & 0xff) != 0xff)
+        std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+    for (std::thread &t : threads)
+        t.join();
+    EXPECT_EQ(writes, 300);
+    EXPECT_EQ(l.state, 0u);
+}
+#endif
+
+// A writer that waits for too long says so in the state, and writers that come later keep out.
+TEST(RwlockStarving, AWriterIsNotPassedForEver) {
+    constexpr uint32_t one_waits = 0x00100000, starves = 0x80000000;
+    lw_rwlock l = LW_RWLOCK_INIT;
+    l.state = one_waits | starves; // it is on its way; the next one sleeps before it has the same right
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(lw_rwlock_write_lock_timeout(&l, 1'000'000), 0);
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, 1ms);
+    l = LW_RWLOCK_INIT;
+    ASSERT_EQ(lw_rwlock_write_lock(&l), 0);
+    std::thread writer([&] {
+        EXPECT_EQ(lw_rwlock_write_lock(&l), 0);
+        EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+    });
+    while (!(__atomic_load_n(&l.state, __ATOMIC_RELAXED) & starves)) { // woken, and the lock is held again
+        std::this_thread::sleep_for(2ms);
+        __atomic_fetch_add(&l.queue, 1, __ATOMIC_RELEASE);
+        syscall(SYS_futex, &l.queue, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+    }
+    EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+    writer.join();
+    EXPECT_EQ(l.state, 0u);
 }
 
 TEST(RwlockPositions, LocksOfOnePositionCountInThePlainLock) {
