@@ -167,7 +167,7 @@ struct biased_rwlock : Plain {
         return {};
     }
     [[gnu::always_inline]] void leave(None) const { (void)lw_rwlock_read_unlock(lock); }
-    // It turns biased when a thread has read it 64 times.
+    // It turns biased when a thread has looked twice, which it does at every 64th read.
     static bool ready(Reader_world &world, std::string &why) {
         for (int i = 0; i < 128; ++i)
             if (lw_rwlock_read_lock(&world.biased) == 0)

@@ -10,7 +10,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <functional>
+#include <linux/membarrier.h>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -19,7 +21,9 @@
 #include <sched.h>
 #include <shared_mutex>
 #include <string>
+#include <sys/syscall.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #ifdef LW_TBB
@@ -86,6 +90,33 @@ struct Std {
     }
 };
 
+// What a program that is already built gets from the preloaded library: the same functions, called as there through a pointer.
+struct Interposed {
+    static constexpr const char *name = "interposed";
+    using Function = int(pthread_rwlock_t *);
+    static Function *function(const char *called) {
+        static void *const library = dlopen(LW_INTERPOSER, RTLD_NOW | RTLD_LOCAL);
+        void *const found = library ? dlsym(library, called) : nullptr;
+        if (!found)
+            std::abort();
+        return reinterpret_cast<Function *>(found);
+    }
+    static inline Function *const rdlock = function("pthread_rwlock_rdlock"),
+                                  *const wrlock = function("pthread_rwlock_wrlock"),
+                                  *const unlock = function("pthread_rwlock_unlock");
+    pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+    template <class F> void read(F f) {
+        rdlock(&lock);
+        f();
+        unlock(&lock);
+    }
+    template <class F> void write(F f) {
+        wrlock(&lock);
+        f();
+        unlock(&lock);
+    }
+};
+
 #ifdef LW_TBB
 struct Tbb {
     static constexpr const char *name = "tbb::spin_rw_mutex";
@@ -146,6 +177,13 @@ struct Srcu {
         f();
         lw_srcu_read_unlock_fast(&domain, index);
     }
+    template <class F> void write(F) { std::abort(); }
+};
+
+// What the loop costs without a lock.
+struct None {
+    static constexpr const char *name = "no lock";
+    template <class F> void read(F f) { f(); }
     template <class F> void write(F) { std::abort(); }
 };
 
@@ -284,14 +322,57 @@ void print_situation(const std::vector<Peer> &peers, const Situation &s) {
     }
 }
 
+// Until readers mark, which what ended other biases puts off.
+void make_biased(lw_rwlock &lock) {
+    while (lock.biased != LW__RW_BIASED)
+        if (lw_rwlock_read_lock(&lock) || lw_rwlock_read_unlock(&lock))
+            std::abort();
+}
+
+template <class F> double median_ns(F before, F timed) {
+    std::vector<double> ns;
+    for (int i = 0; i < 201; i++) {
+        before();
+        const auto begin = std::chrono::steady_clock::now();
+        timed();
+        ns.push_back(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count());
+    }
+    return quantile(ns, 0.5);
+}
+
+// A write lock that ends a bias beside its parts, while another thread computes or not.
+void print_revocation(bool beside) {
+    lw_rwlock lock = LW_RWLOCK_INIT;
+    std::atomic<bool> stop{false};
+    std::thread other([&] {
+        while (beside && !stop.load(std::memory_order_relaxed))
+            ;
+    });
+    const std::function<void()> nothing = [] {}, biased = [&] { make_biased(lock); },
+                                barrier = [] { syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0); },
+                                write = [&] {
+                                    if (lw_rwlock_write_lock(&lock) || lw_rwlock_write_unlock(&lock))
+                                        std::abort();
+                                };
+    if (!beside)
+        other.join();
+    const double membarrier = median_ns(nothing, barrier), plain = median_ns(nothing, write),
+                 ends = median_ns(biased, write);
+    std::printf("%s: membarrier %.0f ns, a writer's pair %.0f ns, one that ends a bias %.0f ns\n",
+                beside ? "beside a thread that computes" : "alone", membarrier, plain, ends);
+    stop = true;
+    if (beside)
+        other.join();
+}
+
 } // namespace
 
 int main() {
-    const std::vector<Peer> peers = {peer<Pthread>(),      peer<Std>(),      peer<Ours>(),
+    const std::vector<Peer> peers = {peer<Pthread>(),      peer<Std>(),       peer<Ours>(),     peer<Interposed>(),
 #ifdef LW_TBB
                                      peer<Tbb>(),
 #endif
-                                     peer<Percpu_rwsem>(), peer<Srcu>(false)};
+                                     peer<Percpu_rwsem>(), peer<Srcu>(false), peer<None>(false)};
     std::printf(
         "ns of a thread's time per critical section: median of %d windows of 10 ms; ratio to pthread's in the same round, "
         "quartiles\n",
@@ -306,6 +387,8 @@ int main() {
             print_situation(peers, {threads, per_myriad, 0, 1000});
         }
     }
+    print_revocation(false);
+    print_revocation(true);
     for (const Peer &peer : peers)
         std::printf("%s: %zu bytes\n", peer.name, peer.bytes);
     return 0;
