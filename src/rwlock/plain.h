@@ -15,7 +15,7 @@
  *
  * The step that releases the lock is its thread's last access to the lock's memory, since another thread may take it, destroy it and unmap
  * it at once. So bit 29 is set and `queue` changed before; where bit 29 has gone meanwhile, both are done again. A writer reads `queue`
- * first and then sees in `state` that the lock is held and that bit 29 is not set: whoever releases the lock then changes `queue` later. */
+ * first and then sees in `state` that the lock is held and that bit 29 is not set: the thread that releases it changes `queue` later. */
 #ifndef LINEWRIGHT_SRC_RWLOCK_PLAIN_H
 #define LINEWRIGHT_SRC_RWLOCK_PLAIN_H
 
