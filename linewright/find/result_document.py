@@ -306,7 +306,7 @@ def _details(number: int, hot: Hot) -> Topic:
     lines += [movement_text(hot.movement)] if hot.movement else []
     lines += [ceiling_text(hot.ceiling)] if hot.ceiling else []
     lines += [hot.remedy] if hot.remedy else []
-    lines += [advised_text(hot.advised)] if hot.advised else []
+    lines += [advised_text(hot.advised)] if hot.advised and not hot.stays else []
     lines += [f"next: {hot.next_command}"] if hot.next_command else []
     at = "" if " at 0x" in hot.object else f" at {hot.address:#x}"
     title = f"{number}  {hot.object}{at}: {kind_text(hot)}, {hot.certainty}"

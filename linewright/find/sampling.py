@@ -115,7 +115,7 @@ def priced(result: Result, named: str | None, there: SamplerPlace) -> Result:
         paths = [named] if named else sorted(glob.glob("results/*.jsonl"))
         known, said = line_prices.from_files(paths, there.cpu_model, named=named is not None)
     lines = line_prices.priced(lines, known, result.arch)
-    apart = known.apart.needed if known and known.apart else None
+    apart = known.apart.needed if known is not None and known.apart else None
     if apart:
         lines = [
             msgspec.structs.replace(hot, advised=hot.advised and hot.advised.at(apart))

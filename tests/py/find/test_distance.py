@@ -3,12 +3,18 @@ else by convention, and then it says so."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import pytest
 from msgspec.structs import replace
 
 from linewright.find.commands.find import _remedied
 from linewright.find.line_prices import from_files
 from linewright.find.remedies import advised
-from linewright.find.sharing_schema import Estimate, Hot, LayoutAdvice, Result
+from linewright.find.result_document import document
+from linewright.find.sampling import priced
+from linewright.find.sharing_schema import Estimate, Hot, LayoutAdvice, Movement, Result
+from linewright.say.sentence import render_all
 from support.analysis_samples import write
 from support.spacing_samples import line_of, machine
 
@@ -90,6 +96,34 @@ def test_the_remedy_names_the_measured_distance_or_that_it_is_a_convention() -> 
     (note,) = _remedied(result(hot()), ["./p"], "ssh://host").notes
     assert "linewright measure --on ssh://host --plan spacing" in note
     assert _remedied(result(hot("alone", "alone")), ["./p"]).notes == []
+
+
+SHARD = LayoutAdvice(type="shard", bytes_before=24, bytes_after=128, count=8, aligned=[])
+
+
+@pytest.mark.parametrize(("noise", "distance"), [({}, 64), ({"own": 0.4, "within": 0.3}, 128)])
+def test_records_beside_a_search_decide_remedy_layout_and_note(
+    tmp_path, monkeypatch, noise, distance
+) -> None:
+    """Records of plan spacing alone, which price no form, are enough."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").mkdir()
+    contexts, records = machine(**noise)
+    write(tmp_path / "results/spacing.jsonl", contexts, records)
+    here = SimpleNamespace(cpu_model=contexts[0].cpu_model)
+    found = _remedied(priced(result(hot(advised=SHARD)), None, here), ["./p"])
+    assert found.bytes_apart == (distance if not noise else None)
+    text = " ".join(render_all([*document(found).topics[0].lines, *document(found).limits]))
+    assert f"(alignas({distance}), or padding)" in text
+    assert f"alignas({distance}) on shard: shard grows from 24 to {distance} bytes" in text
+    assert ("is a convention" in text) == bool(noise)
+    assert (f"alignas({distance}) is what plan spacing measured" in text) != bool(noise)
+
+
+def test_no_layout_is_advised_where_nothing_is_to_be_changed() -> None:
+    stays = Movement(answer="by_turns", samples=100, cpus=2)
+    found = _remedied(result(hot(advised=SHARD, movement=stays)), ["./p"])
+    assert "alignas" not in " ".join(render_all(document(found).topics[0].lines))
 
 
 def test_lines_that_are_shared_in_pairs_only_are_judged_by_what_was_measured() -> None:
