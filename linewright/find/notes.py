@@ -73,8 +73,7 @@ _NOTES = {
     "measurement.",
     "apart_measured": "alignas({}) is what plan spacing measured on this machine: more gains at "
     "most {}.",
-    "apart_usual": "alignas({}) is a convention: linewright measure{} --plan spacing finds what "
-    "the machine needs.",
+    "apart_usual": "alignas({}) is a convention: {} finds what the machine needs.",
     "measuring_failed": "No ceiling: measuring failed ({}).",
 }
 

@@ -39,7 +39,7 @@ def convention(lines: Sequence[Hot], on: str, apart: int | None) -> list[str]:
     """That the advised distance is a convention, where one is advised and none was measured."""
     if apart or not any("alignas" in h.remedy for h in lines):
         return []
-    return [note("apart_usual", APART, "" if on == "local" else f" --on {shlex.quote(on)}")]
+    return [note("apart_usual", APART, f"linewright measure{_place(on)} --plan spacing")]
 
 
 _TEXTS = """
@@ -152,10 +152,15 @@ def _for_true_sharing(sites: Sequence[Site]) -> str:
     return "fought" if atomics else "written"
 
 
+def _place(on: str) -> str:
+    """The words of a command line that name the target."""
+    return "" if on == "local" else f" --on {shlex.quote(on)}"
+
+
 def _next(hot: Hot, command: Sequence[str], on: str) -> str:
     if hot.stays:
         return ""
-    where = "" if on == "local" else f" --on {shlex.quote(on)}"
+    where = _place(on)
     program = " ".join(map(shlex.quote, command)) if command else "PROGRAM …"
     if hot.kind == "false" and hot.allocated_in and not hot.one_block:
         return f"linewright trial{where} --pad {shlex.quote(hot.allocated_in)} -- {program}"
