@@ -343,8 +343,9 @@ template <class F> double median_ns(F before, F timed) {
 // A write lock that ends a bias beside its parts, while another thread computes or not.
 void print_revocation(bool beside) {
     lw_rwlock lock = LW_RWLOCK_INIT;
-    std::atomic<bool> stop{false};
+    std::atomic<bool> runs{false}, stop{false};
     std::thread other([&] {
+        runs = true;
         while (beside && !stop.load(std::memory_order_relaxed))
             ;
     });
@@ -354,6 +355,8 @@ void print_revocation(bool beside) {
                                     if (lw_rwlock_write_lock(&lock) || lw_rwlock_write_unlock(&lock))
                                         std::abort();
                                 };
+    while (!runs)
+        sched_yield();
     if (!beside)
         other.join();
     const double membarrier = median_ns(nothing, barrier), plain = median_ns(nothing, write),
