@@ -11,10 +11,11 @@ struct Costs {
     std::uint64_t sample_ns = 4'000, hit_ns = 70'000, arm_ns = 10'000;
     bool sample_measured = false, watch_measured = false;
     std::uint64_t switch_ns = 1'000; // of events of tasks: setting a timer anew when a CPU changes tasks
+    std::uint64_t watch_switch_ns = 10'000; // of a watchpoint: setting it anew, 4 to 12 us in virtual machines
 };
 
-// Takes about 40 ms. A sample: a loop with and without a timer of many samples, in turns, median of the differences. A hit: a store to
-// a watched word of our own, which is disarmed by it. Setting: opening, mapping, enabling and closing one, all charged to the program.
+// Takes about 80 ms. A sample: a loop with and without a timer of many samples, in turns, median of the differences. A hit: a store to
+// a watched word of our own, which is disarmed by it. Setting: opening, mapping, enabling and closing one, all charged to the program. A watchpoint's switch: as of events of tasks below.
 Costs measure_costs();
 // What events of tasks add to a change of tasks, from a byte that two threads of one CPU hand to each other with and without such
 // events; 0 where it does not show. Takes about 60 ms.

@@ -73,15 +73,20 @@ bool wants_cpu(pid_t tid) {
     return !fields.empty() && fields[0] == "R";
 }
 
+std::uint64_t switches_of(pid_t tid) {
+    std::uint64_t sum = 0;
+    std::ifstream file(path(tid, "status"));
+    for (std::string line; std::getline(file, line);)
+        if (std::size_t at = line.find("ctxt_switches:"); at != std::string::npos)
+            sum += std::strtoull(line.c_str() + at + sizeof "ctxt_switches:" - 1, nullptr, 10);
+    return sum;
+}
+
 std::uint64_t switches_of(const std::vector<pid_t> &family) {
     std::uint64_t sum = 0;
     for (pid_t pid : family)
-        for (pid_t tid : threads_of(pid)) {
-            std::ifstream file(path(pid, ("task/" + std::to_string(tid) + "/status").c_str()));
-            for (std::string line; std::getline(file, line);)
-                if (std::size_t at = line.find("ctxt_switches:"); at != std::string::npos)
-                    sum += std::strtoull(line.c_str() + at + sizeof "ctxt_switches:" - 1, nullptr, 10);
-        }
+        for (pid_t tid : threads_of(pid))
+            sum += switches_of(tid);
     return sum;
 }
 

@@ -25,6 +25,7 @@ unsigned long long cpu_time(pid_t tid);
 bool wants_cpu(pid_t tid);
 // How often CPUs have left the threads of these processes for other tasks.
 std::uint64_t switches_of(const std::vector<pid_t> &family);
+std::uint64_t switches_of(pid_t tid); // of one thread
 pid_t parent_of(pid_t pid);
 std::string name_of(pid_t tid);
 // The file that a process runs, as its mappings name it; empty where that is not to be seen.

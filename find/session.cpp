@@ -126,6 +126,7 @@ void Run::header(const char *scope) {
         .number("sample_ns", costs_.sample_ns)
         .number("hit_ns", costs_.hit_ns)
         .number("arm_ns", costs_.arm_ns)
+        .number("watch_switch_ns", costs_.watch_switch_ns)
         .flag("measured", signals_ || (costs_.sample_measured && costs_.watch_measured))
         .texts("command", options_.command)
         .number("time_ns", monotonic_ns());

@@ -3,6 +3,7 @@
 
 #include "find/processes.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <linux/hw_breakpoint.h>
 #include <sys/ioctl.h>
@@ -37,12 +38,14 @@ const char *why(int error) {
 
 } // namespace
 
-// The budget grows with time; a first allowance lets the first line be watched at once.
+// The budget grows with time; a first allowance lets the first line be watched at once. A watchpoint is set anew whenever its thread
+// gets a CPU, and what that comes to is known when it has ended: until then it is taken to cost what the earlier ones did.
 bool Watches::affordable() const {
-    constexpr std::uint64_t allowance_ns = 5'000'000;
-    std::uint64_t pending = armed_.size() * costs_.hit_ns; // each of them may still hit
+    constexpr std::uint64_t allowance_ns = 5'000'000, unknown_ns = 500'000;
+    std::uint64_t ended = count_ - armed_.size(), one_ns = ended ? cost_ns() / ended : unknown_ns;
+    std::uint64_t pending = (armed_.size() + 1) * std::max(one_ns, costs_.hit_ns + costs_.arm_ns);
     auto earned = static_cast<std::uint64_t>(share_ * static_cast<double>(busy_ns_));
-    return cost_ns() + pending + costs_.hit_ns + costs_.arm_ns <= earned + allowance_ns;
+    return cost_ns() + pending <= earned + allowance_ns;
 }
 
 void Watches::step(std::uint64_t now_ns, std::uint64_t busy_ns) {
@@ -50,6 +53,7 @@ void Watches::step(std::uint64_t now_ns, std::uint64_t busy_ns) {
     for (auto watch = armed_.begin(); watch != armed_.end();) {
         if (finished(*watch, now_ns)) {
             in_use_[watch->request.tid]--;
+            switches_ += std::max(watch->switches, switches_of(watch->request.tid)) - watch->switches; // it may be gone
             watch = armed_.erase(watch);
         } else
             ++watch;
@@ -74,8 +78,8 @@ void Watches::arm(const Request &request, std::uint64_t now_ns) {
         return report(request, "refused", 0, nullptr);
     count_++;
     in_use_[request.tid]++;
-    armed_.push_back(
-        Armed{request, std::move(event), std::move(*ring), now_ns, now_ns + std::uint64_t{request.ms} * 1'000'000});
+    armed_.push_back(Armed{request, std::move(event), std::move(*ring), now_ns,
+                           now_ns + std::uint64_t{request.ms} * 1'000'000, switches_of(request.tid)});
 }
 
 bool Watches::starved(const Armed &watch, std::uint64_t now_ns) {

@@ -39,7 +39,9 @@ public:
     std::uint64_t hits() const { return hits_; }
     std::uint64_t armed() const { return count_; }
     // Time that they cost the program.
-    std::uint64_t cost_ns() const { return hits_ * costs_.hit_ns + count_ * costs_.arm_ns; }
+    std::uint64_t cost_ns() const {
+        return hits_ * costs_.hit_ns + count_ * costs_.arm_ns + switches_ * costs_.watch_switch_ns;
+    }
 
 private:
     static constexpr unsigned registers = 4;
@@ -49,6 +51,7 @@ private:
         Handle event;
         Ring ring;
         std::uint64_t since_ns, until_ns;
+        std::uint64_t switches; // of its thread before
     };
     // Whether its thread wanted a CPU and had it for less than half of the time so far: a hit may still come.
     static bool starved(const Armed &watch, std::uint64_t now_ns);
@@ -60,7 +63,7 @@ private:
     Output &out_;
     double share_;
     Costs costs_;
-    std::uint64_t busy_ns_ = 0, hits_ = 0, count_ = 0;
+    std::uint64_t busy_ns_ = 0, hits_ = 0, count_ = 0, switches_ = 0;
     std::deque<Request> waiting_;
     std::list<Armed> armed_;
     std::map<pid_t, unsigned> in_use_;

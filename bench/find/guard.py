@@ -21,7 +21,7 @@ if sys.prefix == sys.base_prefix and VENV.exists():
     os.execv(VENV, [str(VENV), *sys.argv])
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "py")]
 
-from linewright.find import guard  # noqa: E402
+from linewright.find import guard, result_file  # noqa: E402
 from support.finding import PLANTED, SAMPLER  # noqa: E402
 
 KINDS = ("true", "false", "false_plain", "reader_writer", "mutex", "own_lock", "private", "tls")
@@ -35,7 +35,7 @@ def lines(kind: str, seconds: float, file: str) -> set[tuple[str, str]]:
     command += [str(PLANTED), kind, "2", str(seconds)]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     subprocess.run(command, env=ENVIRONMENT, check=True, **quiet)
-    return {(hot.kind, guard.name(hot)) for hot in guard.travelling(guard.read(file))}
+    return {(hot.kind, guard.name(hot)) for hot in guard.travelling(result_file.read(file))}
 
 
 def main() -> int:

@@ -27,14 +27,6 @@ _OF_A_RUN = re.compile(r" of thread \d+| \+ (?:0x)?[0-9a-f]+|, \d+ [KM]iB mapped
 SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def read(path: str) -> Result:
-    """A result that `find` has written. UserError of a file that holds none."""
-    try:
-        return msgspec.json.decode(Path(path).read_bytes(), type=Result)
-    except (OSError, msgspec.DecodeError) as error:
-        raise UserError(f"no result of find: {error}", path, "expected find -o FILE.json") from None
-
-
 def travelling(result: Result) -> list[Hot]:
     """Lines of 64 bytes that may move between CPUs."""
     return [h for h in result.lines if h.kind in ("true", "false") and not h.stays]

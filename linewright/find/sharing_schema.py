@@ -57,10 +57,11 @@ class Start(Line, frozen=True, kw_only=True, tag="start"):
     sample_ns: U64 = 0
     hit_ns: U64 = 0
     arm_ns: U64 = 0
-    """What a sample, a watchpoint's hit and the setting of one cost here, as far as the sampler
-    could measure it at its start."""
+    watch_switch_ns: U64 = 0
+    """What a sample, a watchpoint's hit, the setting of one and a change of tasks with one cost
+    here, as far as the sampler could measure it at its start."""
     measured: bool = False
-    """False: some of the three are assumed."""
+    """False: some of them are assumed."""
     command: list[str]
     time_ns: U64
 

@@ -169,9 +169,9 @@ def _sampled(
 
 
 def _read(path: str | None) -> Result | None:
-    from linewright.find import guard
+    from linewright.find import result_file
 
-    return guard.read(path) if path else None
+    return result_file.read(path) if path else None
 
 
 def _one_source(command: list[str] | None, pid: int | None) -> None:

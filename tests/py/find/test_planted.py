@@ -178,6 +178,7 @@ def test_costs_are_measured_before_the_program_starts(sampling) -> None:
     start = msgspec.json.decode(done.stdout.splitlines()[0], type=AnyLine)
     assert 100 < start.sample_ns < 1_000_000 and 100 < start.arm_ns < 10_000_000
     assert not start.measured or 100 < start.hit_ns < 10_000_000
+    assert start.watch_switch_ns < 10_000_000
     asked = subprocess.run(
         [SAMPLER, "--sample-share=0.001", "--", "true"], capture_output=True, text=True, check=True
     )
