@@ -43,6 +43,7 @@ install_into_venv() { # install_into_venv WHAT
         .venv/bin/uv pip install --python .venv/bin/python --only-binary :all: --no-binary linewright --reinstall-package linewright \
             --config-setting wheel.cmake=false --config-setting editable.mode=inplace --editable "$1" && return
     fi
+    "${pip[@]}" 'pip>=22.1' # the first that takes these settings: Ubuntu 22.04 has an older one
     "${pip[@]}" --prefer-binary --config-settings=wheel.cmake=false --config-settings=editable.mode=inplace --editable "$1"
 }
 # One that is killed meanwhile may leave half a library, which pip takes for a whole one: it has no identity, and is made anew.

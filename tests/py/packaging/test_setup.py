@@ -312,14 +312,14 @@ def test_pip_installs_where_it_has_settings_that_uv_does_not_read(tmp_path, sett
     machine.have("tool-a", "tool-b")
     settings = f"global.timeout='180'\n{setting}='x'"
     assert machine.run(PIP_SETTINGS=settings).returncode == 0
-    assert installers(machine) == ["pip .[images]"]
+    assert installers(machine) == ["pip pip>=22.1", "pip .[images]"]
 
 
 def test_pip_installs_where_uv_cannot_be_had(tmp_path):
     machine = Machine(tmp_path, root=True)
     machine.have("tool-a", "tool-b")
     assert machine.run(NO_UV="1").returncode == 0
-    assert installers(machine) == ["pip uv", "pip .[images]"]
+    assert installers(machine) == ["pip uv", "pip pip>=22.1", "pip .[images]"]
 
 
 def test_pip_builds_what_has_no_wheel(tmp_path):
@@ -327,7 +327,7 @@ def test_pip_builds_what_has_no_wheel(tmp_path):
     machine.have("tool-a", "tool-b")
     (machine.checkout / "no-wheel").touch()
     assert machine.run().returncode == 0
-    assert installers(machine) == ["pip uv", "uv .[images]", "pip .[images]"]
+    assert installers(machine) == ["pip uv", "uv .[images]", "pip pip>=22.1", "pip .[images]"]
 
 
 def beside(machine: Machine, venv: str, command: str) -> None:
