@@ -23,13 +23,8 @@ def load(
 ) -> Measurements:
     """Summaries of record files in bounded memory; files without a record give none."""
     with Store(paths, warn, only) as store:
-        return load_from(store)
-
-
-def load_from(store: Store) -> Measurements:
-    """The same from a store that was not read yet."""
-    store.read()
-    return summarised(store)
+        store.read()
+        return summarised(store)
 
 
 def summarised(store: Store) -> Measurements:

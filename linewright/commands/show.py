@@ -39,22 +39,18 @@ def show(
     from linewright.records import store
     from linewright.show import result_formats
 
-    if form == "published":
-        with store.Store(files, note, only or ()) as stored:
-            stored.read()
-            require(len(stored), files, "show")
-            result_formats.show_records(
-                list(stored.contexts.values()), list(stored.records()), form
-            )
-        return DONE
     with store.Store(files, note, only or ()) as stored:
-        loaded = loading.load_from(stored)
-        require(len(loaded.summaries), files, "show")
-        contexts = list(loaded.contexts.values())
+        stored.read()
+        require(len(stored), files, "show")
+        contexts = list(stored.contexts.values())
+        if form == "published":
+            result_formats.show_records(contexts, list(stored.records()), form)
+            return DONE
+        summaries = loading.summarised(stored).summaries
         if view == View.WHY:
-            result_formats.show_why(why, loaded.summaries, stored)
+            result_formats.show_why(why, summaries, stored)
         elif view == View.MATRIX:
-            result_formats.show_matrix(matrix, loaded.summaries, contexts)
+            result_formats.show_matrix(matrix, summaries, contexts)
         else:
-            result_formats.show_summaries(loaded.summaries, contexts, form, view)
+            result_formats.show_summaries(summaries, contexts, form, view)
     return DONE

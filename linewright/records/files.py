@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from linewright.errors import RunError, UserError, one_line
+from linewright.errors import RunError, UserError, cannot_write, one_line
 from linewright.forms import learn
 from linewright.records.kinds import DECODE_ERRORS, kind_of
 from linewright.schema import VERSIONS, Context, Cpu, Plan, Record
@@ -400,7 +400,5 @@ def reopen(
         if not reader.ends_with_newline:
             os.write(fd, b"\n")
     except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {error.strerror}", "--resume", "name a file that can be written"
-        ) from None
+        raise cannot_write(path, error, "--resume") from None
     return PartialFile(contexts, records, Writer(fd, path, created=False))
