@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -271,6 +272,8 @@ RUNS = {
     "Node": "node --perf-basic-prof {folder}/a.js",
 }
 FIELDS = {"true": {"s.hits"}, "false": {"left", "right"}}
+OWN = re.compile("bump|_omp_fn")
+"""Functions of the programs that add."""
 MARKS = ("found", "kind", "field", "function", "moves")
 
 
@@ -280,7 +283,7 @@ def judged(name: str, kind: str, result: dict) -> tuple[set[str], int]:
         line for line in result["lines"]
         if line["kind"] in ("true", "false") and line["movement"]["answer"] != "one_cpu"
     ]  # fmt: skip
-    mine = [h for h in moving if any("bump" in function(s) for s in h["sites"])]
+    mine = [h for h in moving if any(OWN.search(function(s)) for s in h["sites"])]
     planted = mine or sorted(moving, key=lambda h: -h["share"]["value"])[:1]
     if kind == "own" or not planted or planted[0]["share"]["value"] < 0.2:
         return set(), sum(line["movement"]["answer"] == "moves" for line in moving)
