@@ -332,7 +332,8 @@ def main() -> int:
                     words = ["--json", "--", *program, kind, str(options.seconds)]
                     done = subprocess.run(
                         [sys.executable, "-m", "linewright", "find", *words],
-                        env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                        cwd=folder, env=environment,  # V8 writes its logs there
+                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                     )  # fmt: skip
                     said, more = judged(name, kind, json.loads(done.stdout))
                     right.update(said)
