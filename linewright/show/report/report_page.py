@@ -54,9 +54,7 @@ rest."""
 
 def render(material: Material, sections: list[Section]) -> str:
     """The whole page as text."""
-    # Vega, Vega-Lite and Vega-Embed as one script, as vl-convert bundles them, and the page's own.
-    vega = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    scripts = [_inlined(vega), _inlined(_resource(SCRIPT))]
+    scripts = [_vega(), _ours()]
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("linewright.show.report", "page"),
         autoescape=True,
@@ -99,7 +97,16 @@ def _machine(series: Series) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1)
+def _vega() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script, as vl-convert bundles them."""
+    return _inlined(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+
+
 @lru_cache(maxsize=1)
+def _ours() -> str:
+    return _inlined(_resource(SCRIPT))
+
+
 def _resource(name: str) -> str:
     return (resources.files("linewright.show.report") / "page" / name).read_text(encoding="utf-8")
 
