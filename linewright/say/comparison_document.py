@@ -159,12 +159,11 @@ def _model_errors(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
         of.file: [s for s in of.missed if s.id in compared] for of in (comparison.baseline, side)
     }
     files = grouped(filter(missed.get, missed), lambda file: errors_text(missed[file]))
+    cells = {text: [s.id for file in own for s in missed[file]] for text, own in files.items()}
+    if len(files) == 1:
+        return [said(text, cells=cells[text]) for text in files]
     return [
-        said(
-            f"{numbers.join(own)}: {text}" if len(files) > 1 else text,
-            cells=[s.id for file in own for s in missed[file]],
-        )
-        for text, own in files.items()
+        verbatim(f"{numbers.join(own)}: {text}.", cells=cells[text]) for text, own in files.items()
     ]
 
 

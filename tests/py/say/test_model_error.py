@@ -3,6 +3,7 @@ it, and nowhere else."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -112,8 +113,10 @@ def test_a_cell_without_a_figure_is_not_spoken_of() -> None:
 
 
 def compared(folder: Path, capsys, one, two, *words: str) -> str:
-    names = [write(folder / f"{n}.jsonl", *side) for n, side in zip("ab", (one, two), strict=True)]
-    assert main(["compare", *(str(folder / name) for name in names), *words]) in (0, 1)
+    for name, side in zip("ab", (one, two), strict=True):
+        write(folder / f"{name}.jsonl", *side)
+    with contextlib.chdir(folder):
+        assert main(["compare", "a.jsonl", "b.jsonl", *words]) in (0, 1)
     return " ".join(capsys.readouterr().out.split())
 
 
