@@ -73,10 +73,10 @@ def within(text: str) -> list[str]:
     capitals, which stand for arguments."""
     found = []
     for match in re.finditer(r"\blinewright (?=[a-z])", text):
-        words = re.split(r"\s+", text[match.end() :].partition("`")[0])
+        words = re.findall(r"'[^']*'\S*|\S+", text[match.end() :].partition("`")[0])
         line, value = ["linewright"], False
         for word in words:
-            bare = word.rstrip(STOP)
+            bare = " ".join(word.rstrip(STOP).split()) + "'" * word.startswith("'")
             known = options_of(line[1]) if len(line) > 1 and line[1] in COMMANDS else {}
             if len(line) > 1 and not (value or bare in known or re.fullmatch("[A-Z]+|--", bare)):
                 break
