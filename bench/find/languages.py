@@ -241,7 +241,7 @@ if (isMainThread) {
         new Worker(__filename, { workerData: { words, at: 64 + right * apart, end } });
 } else bump(workerData.words, workerData.at, workerData.end);
 """
-APART = (
+DEBUG_FILE = (
     "objcopy --only-keep-debug program program.debug && strip --strip-all program"
     " && objcopy --add-gnu-debuglink=program.debug program"
 )
@@ -249,19 +249,19 @@ BUILDS = {
     "C, gcc -O0": (C, "a.c", "gcc -O0 -g -pthread -o program a.c"),
     "C, gcc -O2": (C, "a.c", "gcc -O2 -g -pthread -o program a.c"),
     "C, gcc -O2 -flto": (C, "a.c", "gcc -O2 -g -flto -pthread -o program a.c"),
-    "C, gcc -O2, debug file": (C, "a.c", f"gcc -O2 -g -pthread -o program a.c && {APART}"),
+    "C, gcc -O2, debug file": (C, "a.c", f"gcc -O2 -g -pthread -o program a.c && {DEBUG_FILE}"),
     "C, clang -O0": (C, "a.c", "clang-14 -O0 -g -pthread -o program a.c"),
     "OpenMP, gcc -O2": (OPENMP, "a.c", "gcc -O2 -g -fopenmp -o program a.c"),
     "C++, g++ -O0": (CPP, "a.cpp", "g++ -O0 -std=c++20 -g -pthread -o program a.cpp"),
     "C++, g++ -O2": (CPP, "a.cpp", "g++ -O2 -std=c++20 -g -pthread -o program a.cpp"),
     "C++, g++ -O2 -flto": (CPP, "a.cpp", "g++ -O2 -std=c++20 -g -flto -pthread -o program a.cpp"),
     "C++, g++ -O2, debug file": (
-        CPP, "a.cpp", f"g++ -O2 -std=c++20 -g -pthread -o program a.cpp && {APART}"
+        CPP, "a.cpp", f"g++ -O2 -std=c++20 -g -pthread -o program a.cpp && {DEBUG_FILE}"
     ),
     "Rust, no optimisation": (RUST, "a.rs", "rustc -g -o program a.rs"),
     "Rust -O": (RUST, "a.rs", "rustc -O -g -o program a.rs"),
     "Rust -O -C lto": (RUST, "a.rs", "rustc -O -g -C lto -o program a.rs"),
-    "Rust -O, debug file": (RUST, "a.rs", f"rustc -O -g -o program a.rs && {APART}"),
+    "Rust -O, debug file": (RUST, "a.rs", f"rustc -O -g -o program a.rs && {DEBUG_FILE}"),
     "Go": (GO, "a.go", "go build -o program a.go"),
     "Go -N -l": (GO, "a.go", "go build -gcflags='-N -l' -o program a.go"),
     "Java": (JAVA, "Main.java", "javac Main.java"),

@@ -201,7 +201,7 @@ struct Explorer {
         s.threads[t].had(value);
         reach(s);
     }
-    // Every set of so many sleepers may be the one that is woken.
+    // Every set of that many sleepers may be the one that is woken.
     void wakes(State s, size_t t, const Operation &o, uint32_t left, size_t from) {
         bool any = false;
         for (size_t w = from; w < configuration.threads.size() && left; w++)
