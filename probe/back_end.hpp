@@ -75,7 +75,9 @@ public:
 // This program: the loops of probe/families.cpp on its own threads.
 class User_space final : public Back_end {
 public:
-    explicit User_space(const Machine &machine) : machine_(machine) {}
+    // Starts and ends a second thread: until a process has had one, the C library's locks use no atomic instruction
+    // (__libc_single_threaded), and whether another cell came first in this launch must not decide what a lock costs.
+    explicit User_space(const Machine &machine);
 
     const Topology &topology() const override { return machine_.topology; }
     void check(const wire::Cell &cell) const override { make_subject(cell, machine_); }

@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <ctime>
 #include <sched.h>
@@ -167,11 +169,16 @@ struct biased_rwlock : Plain {
         return {};
     }
     [[gnu::always_inline]] void leave(None) const { (void)lw_rwlock_read_unlock(lock); }
-    // It turns biased when a thread has looked twice, which it does at every 64th read.
+    // It turns biased after some hundred reads, which biases that ended before put off by a second at most. Where it does not, no lock will.
     static bool ready(Reader_world &world, std::string &why) {
-        for (int i = 0; i < 128; ++i)
-            if (lw_rwlock_read_lock(&world.biased) == 0)
-                (void)lw_rwlock_read_unlock(&world.biased);
+        static std::atomic<bool> stays_plain{false};
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+        while (world.biased.biased != LW__RW_BIASED && !stays_plain) {
+            for (int i = 0; i < 64; ++i)
+                if (lw_rwlock_read_lock(&world.biased) == 0)
+                    (void)lw_rwlock_read_unlock(&world.biased);
+            stays_plain = world.biased.biased != LW__RW_BIASED && std::chrono::steady_clock::now() > end;
+        }
         why = "no membarrier: the lock stays plain";
         return world.biased.biased == LW__RW_BIASED;
     }

@@ -1,6 +1,8 @@
 // Cells on this program's own threads.
 #include "probe/back_end.hpp"
 
+#include <thread>
+
 namespace lw::probe {
 namespace {
 
@@ -28,6 +30,10 @@ private:
 };
 
 } // namespace
+
+User_space::User_space(const Machine &machine) : machine_(machine) {
+    std::thread([] {}).join();
+}
 
 Opened User_space::open(const wire::Cell &cell) {
     Made made = make_subject(cell, machine_);

@@ -67,8 +67,9 @@ def db_bench(folder: Path, options: argparse.Namespace) -> Trial:
     return Trial([*usual, *reads, f"--threads={options.threads}"], r"readrandom.* ([0-9]+) ops/sec")
 
 
+SBIN = f"{os.environ['PATH']}:/usr/sbin"
 NAMES = 500
-"""Names of the zone that the name server answers from."""
+"""Names of the zone that the name servers answer from."""
 UNBOUND = """server:
   num-threads: {threads}
   interface: 127.0.0.1@{port}
@@ -85,39 +86,156 @@ UNBOUND = """server:
 {zone}remote-control:
   control-enable: no
 """
+KNOT = """server:
+  udp-workers: {threads}
+  listen: 127.0.0.1@{port}
+  rundir: {folder}
+log:
+  - target: {folder}/errors
+    any: error
+database:
+  storage: {folder}/database
+zone:
+  - domain: example.
+    file: {folder}/zone
+"""
 ASKED = """#!/bin/bash
 ask="dnsperf -s 127.0.0.1 -p {port} -d {folder}/queries"
-unbound -c {folder}/unbound.conf & server=$!
+{server} & server=$!
 for try in {{1..100}}; do $ask -n 1 -t 1 > {folder}/log 2>&1 && break; sleep 0.05; done
 $ask -l {seconds} -c 4 -q 200 2>&1
 kill $server; wait $server
 """
 
 
-def unbound(folder: Path, options: argparse.Namespace) -> Trial:
-    """A name server that answers from a zone of its own, asked over the loopback (Debian's unbound
-    and dnsperf)."""
-    for program in ("unbound", "dnsperf"):
-        if not shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin"):
-            raise Missing(program)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+def unused_port(kind: socket.SocketKind) -> int:
+    with socket.socket(socket.AF_INET, kind) as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    names = [f"h{i}.example" for i in range(NAMES)]
-    zone = "".join(f'  local-data: "{name}. A 192.0.2.1"\n' for name in names)
-    values = {"folder": folder, "port": port, "threads": options.threads, "zone": zone}
-    (folder / "unbound.conf").write_text(UNBOUND.format(**values))
-    (folder / "queries").write_text("".join(f"{name} A\n" for name in names))
-    script = folder / "asked"
-    script.write_text(ASKED.format(seconds=options.seconds, **values))
+        return free.getsockname()[1]
+
+
+def needs(*packages: tuple[str, str]) -> None:
+    """Programs, and Debian's packages that have them."""
+    for program, package in packages:
+        if not shutil.which(program, path=SBIN):
+            raise Missing(package)
+
+
+def executable(script: Path, text: str) -> list[str]:
+    script.write_text(text)
     script.chmod(0o755)
-    return Trial([str(script)], r"Queries per second: +([0-9.]+)", "unbound")
+    return [str(script)]
+
+
+def asked_server(
+    folder: Path, options: argparse.Namespace, server: str, name: str, settings: str, line: str
+) -> Trial:
+    """A name server that answers from a zone of its own, asked over the loopback by dnsperf."""
+    needs((name, server), ("dnsperf", "dnsperf"))
+    names = [f"h{i}.example" for i in range(NAMES)]
+    values = {
+        "folder": folder,
+        "port": unused_port(socket.SOCK_DGRAM),
+        "threads": options.threads,
+        "zone": "".join(line.format(name=each) for each in names),
+    }
+    (folder / "conf").write_text(settings.format(**values))
+    (folder / "zone").write_text(
+        f"$TTL 1h\n@ SOA ns.example. me.example. 1 1h 1h 1h 1h\n{values['zone']}"
+    )
+    (folder / "queries").write_text("".join(f"{each} A\n" for each in names))
+    text = ASKED.format(seconds=options.seconds, server=f"{name} -c {folder}/conf", **values)
+    return Trial(executable(folder / "asked", text), r"Queries per second: +([0-9.]+)", name)
+
+
+def unbound(folder: Path, options: argparse.Namespace) -> Trial:
+    """Debian's unbound."""
+    line = '  local-data: "{name}. A 192.0.2.1"\n'
+    return asked_server(folder, options, "unbound", "unbound", UNBOUND, line)
+
+
+def knot(folder: Path, options: argparse.Namespace) -> Trial:
+    """Debian's knot."""
+    return asked_server(folder, options, "knot", "knotd", KNOT, "{name}. A 192.0.2.1\n")
+
+
+PLACES = {
+    "exec_prefix": "/usr",
+    "bindir": "/usr/bin",
+    "sbindir": "/usr/bin",
+    "includedir": "/usr/include/ts",
+    "libdir": "/usr/lib/trafficserver",
+    "libexecdir": "/usr/lib/trafficserver/modules",
+}
+"""What Traffic Server has in Debian's places; all else is in a folder of its own."""
+OWN_PLACES = "prefix sysconfdir datadir localstatedir runtimedir logdir mandir infodir cachedir"
+RECORDS = """CONFIG proxy.config.exec_thread.autoconfig INT 0
+CONFIG proxy.config.exec_thread.limit INT {threads}
+CONFIG proxy.config.http.server_ports STRING {port}:ip-in=127.0.0.1
+CONFIG proxy.config.http.cache.required_headers INT 0
+CONFIG proxy.config.http.wait_for_cache INT 1
+CONFIG proxy.config.log.logging_enabled INT 0
+CONFIG proxy.config.admin.user_id STRING #-1
+CONFIG proxy.config.cache.ram_cache.size INT 33554432
+"""
+ALLOWED = """ip_allow:
+  - apply: in
+    ip_addrs: 127.0.0.1
+    action: allow
+    methods: ALL
+"""
+LOADED = """#!/bin/bash
+cd {folder} || exit
+{python} -m http.server -b 127.0.0.1 -d pages {origin} > origin.log 2>&1 & origin=$!
+TS_RUNROOT={folder}/runroot.yaml traffic_server > log 2>&1 & server=$!
+for port in {origin} {port}; do
+    until (: < /dev/tcp/127.0.0.1/$port) 2> none; do sleep 0.05; done
+done
+wrk -t 1 -c 16 -d {seconds} http://127.0.0.1:{port}/page
+kill $server; wait $server; cat log >&2
+kill $origin; wait $origin
+exit 0
+"""
+
+
+def traffic_server(folder: Path, options: argparse.Namespace) -> Trial:
+    """A caching proxy that answers from its memory, after one request of its origin (Debian's
+    trafficserver and wrk)."""
+    needs(("traffic_server", "trafficserver"), ("wrk", "wrk"))
+    values = {
+        "folder": folder,
+        "python": sys.executable,
+        "port": unused_port(socket.SOCK_STREAM),
+        "origin": unused_port(socket.SOCK_STREAM),
+        "threads": options.threads,
+        "seconds": options.seconds,
+    }
+    places = PLACES | dict.fromkeys(OWN_PLACES.split(), str(folder))
+    files = {
+        "runroot.yaml": "".join(f"{name}: {place}\n" for name, place in places.items()),
+        "records.config": RECORDS.format(**values),
+        "remap.config": "map http://127.0.0.1:{port}/ http://127.0.0.1:{origin}/\n".format(
+            **values
+        ),
+        "ip_allow.yaml": ALLOWED,
+        "cache.config": "url_regex=.* ttl-in-cache=1h\n",
+        "storage.config": f"{folder}/cache 64M\n",
+        "pages/page": "x" * 1000,
+    }
+    for made in ("cache", "pages"):
+        (folder / made).mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    command = executable(folder / "loaded", LOADED.format(**values))
+    return Trial(command, r"Requests/sec: +([0-9.]+)", "traffic_server")
 
 
 PROGRAMS: dict[str, Callable[[Path, argparse.Namespace], Trial]] = {
     "shared_re2": shared_re2,
     "db_bench": db_bench,
     "unbound": unbound,
+    "knot": knot,
+    "traffic_server": traffic_server,
 }
 
 
@@ -138,6 +256,9 @@ def shown(name: str, trial: Trial, folder: Path, options: argparse.Namespace) ->
         if line.startswith("linewright-rwlock[") and f"{trial.counted}]:" in line
     )
     print("\n".join(f"    {line}" for line in lines[begin : begin + 2 + SHOWN]), "\n", flush=True)
+    if lines[begin].endswith(": 0 locks"):
+        print("It takes no such lock, and no trial is run.")
+        return
     words = ["trial", "--locks", "--runs", str(options.runs), "--metric", trial.rate]
     words += ["--higher-is-better", "--save", str(folder / f"{name}.jsonl")]
     subprocess.run([*LINEWRIGHT, *words, "--", *trial.command], cwd=folder, check=True)
@@ -151,9 +272,9 @@ def main() -> int:
     asked.add_argument("--only", choices=PROGRAMS)
     options = asked.parse_args()
     os.environ["PYTHONPATH"] = str(ROOT)
-    with tempfile.TemporaryDirectory(prefix="linewright-") as name:
-        for program, made in PROGRAMS.items():
-            if options.only in (None, program):
+    for program, made in PROGRAMS.items():
+        if options.only in (None, program):
+            with tempfile.TemporaryDirectory(prefix="linewright-") as name:
                 try:
                     shown(program, made(Path(name), options), Path(name), options)
                 except Missing as package:

@@ -35,6 +35,29 @@ namespace {
 constexpr int rounds = 21;
 constexpr auto window = std::chrono::milliseconds(10);
 
+// The CPUs that the program may use; first asked for before any thread is kept to one.
+const cpu_set_t &allowed() {
+    static const cpu_set_t cpus = [] {
+        cpu_set_t set;
+        sched_getaffinity(0, sizeof set, &set);
+        return set;
+    }();
+    return cpus;
+}
+unsigned cpu_count() { return static_cast<unsigned>(CPU_COUNT(&allowed())); }
+
+// Keeps the calling thread to one of them.
+void stay_on(unsigned number) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (unsigned cpu = 0, wanted = number % cpu_count();; cpu++)
+        if (CPU_ISSET(cpu, &allowed()) && wanted-- == 0) {
+            CPU_SET(cpu, &one);
+            break;
+        }
+    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+}
+
 struct Situation {
     unsigned threads, per_myriad; // of ten thousand sections, those that write
     unsigned links; // dependent additions inside a section
@@ -60,6 +83,12 @@ struct Ours {
         f();
         (void)lw_rwlock_write_unlock(&lock);
     }
+};
+
+// With as many bytes as pthread's, so that the data behind it lie as there: the second word is then on the next line.
+struct Padded : Ours {
+    static constexpr const char *name = "lw_rwlock, padded";
+    char padding[sizeof(pthread_rwlock_t) - sizeof(lw_rwlock)];
 };
 
 struct Pthread {
@@ -225,15 +254,7 @@ template <class Lock> struct Run {
     }
 
     long sections(unsigned thread) {
-        cpu_set_t cpus;
-        sched_getaffinity(0, sizeof cpus, &cpus);
-        unsigned wanted = thread % static_cast<unsigned>(CPU_COUNT(&cpus)), cpu = 0;
-        for (;; cpu++)
-            if (CPU_ISSET(cpu, &cpus) && wanted-- == 0)
-                break;
-        CPU_ZERO(&cpus);
-        CPU_SET(cpu, &cpus);
-        pthread_setaffinity_np(pthread_self(), sizeof cpus, &cpus);
+        stay_on(thread);
         unsigned random = thread + 1;
         long done = 0, writes = 0;
         ready++;
@@ -340,11 +361,13 @@ template <class F> double median_ns(F before, F timed) {
     return quantile(ns, 0.5);
 }
 
-// A write lock that ends a bias beside its parts, while another thread computes or not.
+// A write lock that ends a bias beside its parts, while another thread computes on another CPU or not.
 void print_revocation(bool beside) {
     lw_rwlock lock = LW_RWLOCK_INIT;
     std::atomic<bool> runs{false}, stop{false};
+    stay_on(0);
     std::thread other([&] {
+        stay_on(1);
         runs = true;
         while (beside && !stop.load(std::memory_order_relaxed))
             ;
@@ -371,18 +394,17 @@ void print_revocation(bool beside) {
 } // namespace
 
 int main() {
-    const std::vector<Peer> peers = {peer<Pthread>(),      peer<Std>(),       peer<Ours>(),     peer<Interposed>(),
+    const std::vector<Peer> peers = {peer<Pthread>(),      peer<Std>(),        peer<Ours>(),
+                                     peer<Padded>(),       peer<Interposed>(),
 #ifdef LW_TBB
                                      peer<Tbb>(),
 #endif
-                                     peer<Percpu_rwsem>(), peer<Srcu>(false), peer<None>(false)};
+                                     peer<Percpu_rwsem>(), peer<Srcu>(false),  peer<None>(false)};
     std::printf(
         "ns of a thread's time per critical section: median of %d windows of 10 ms; ratio to pthread's in the same round, "
         "quartiles\n",
         rounds);
-    cpu_set_t cpus;
-    sched_getaffinity(0, sizeof cpus, &cpus);
-    for (unsigned threads = 1; threads <= static_cast<unsigned>(CPU_COUNT(&cpus)); threads *= 2) {
+    for (unsigned threads = 1; threads <= cpu_count(); threads *= 2) {
         for (unsigned per_myriad : {0u, 1u, 10u, 100u, 1000u, 10000u})
             print_situation(peers, {threads, per_myriad, 0, 1});
         for (unsigned per_myriad : {0u, 10u, 1000u}) {

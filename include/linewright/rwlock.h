@@ -14,8 +14,8 @@
  * A lock begins plain: readers count themselves in the lock's word, as in any readers-writer lock. Where reads are frequent it turns
  * biased: a reader then stores the lock's address into a word of its own thread (a mark) and looks whether the lock is still biased.
  * A writer takes the plain lock, ends the bias, has every thread of the process execute a barrier by membarrier(PRIVATE_EXPEDITED),
- * and waits for each thread's mark. No lock of the process turns biased before 24 times the time that this took, so that a program that
- * writes often loses at most 4 %. (The scheme is BRAVO's, Dice and Kogan 2019, with per-thread marks and an asymmetric barrier
+ * and waits for each thread's mark. The time that this took, 24 times over, puts off the next bias of any lock of the process, so that a
+ * program that writes often loses at most 4 %. (The scheme is BRAVO's, Dice and Kogan 2019, with per-thread marks and an asymmetric barrier
  * instead of a hashed table and a full fence.)
  *
  * Who goes first. A waiting writer goes before readers that come later. A thread that holds any of these locks for reading passes
@@ -69,7 +69,8 @@ struct lw_rwlock {
 
 #define LW__RW_BIASED 1u
 #define LW__RW_ENDING 2u
-#define LW__RW_LOOKED 4u /* plain; a reader has looked whether the lock should be biased, and no writer came since */
+#define LW__RW_LOOK \
+    4u /* plain; this times how often a reader has looked whether the lock should be biased since the last writer */
 
 #define LW_RWLOCK_INIT {0, 0, 0, 0, 0}
 

@@ -4,23 +4,23 @@
  * Reader and writer are each other's store buffering test:
  *
  *   reader   M: mark = lock                   writer   (holds the plain lock)
- *            R: read biased                            B: biased = 0
+ *            R: read biased                            B: biased = LW__RW_ENDING
  *            read-side critical section                F: a barrier in every thread (membarrier)
  *            U: mark = NULL (release)                  S: read every thread's mark (acquire), wait until it is not the lock
  *
  * Consider the barrier that F has the reader's thread execute. M before it: S sees the mark, or what came after it; if it sees
  * NULL again it sees the store U, a release, and the critical section comes before what the writer does. M after it: so is R, which
- * sees 0; the reader takes its mark back and takes the plain lock, which the writer holds. Compiler barriers keep M before R.
+ * sees B; the reader takes its mark back and takes the plain lock, which the writer holds. Compiler barriers keep M before R.
  *
  * R is an acquire: what it reads was stored with release by a reader that held the plain lock after the last writer, so a marked
  * reader sees what that writer did.
  *
  * A mark that is taken back was never inside; a writer that sees it waits a moment longer than it must. While a writer waits in S no
- * thread adds a mark that stays: a thread whose mark is set counts further read locks in `again`, and others see biased == 0. So one
+ * thread adds a mark that stays: a thread whose mark is set counts further read locks in `again`, and others see B. So one
  * pass over the threads is enough.
  *
- * A writer that waits for readers of the plain lock makes `biased` LW__RW_ENDING: later readers do not mark, and the writer that gets
- * the plain lock ends the bias as above. */
+ * A writer that waits for readers of the plain lock makes `biased` LW__RW_ENDING, too: later readers do not mark, and the writer that gets
+ * the plain lock ends the bias as above. It stores 0 once no marked reader is inside. */
 #ifndef LINEWRIGHT_RWLOCK_H
 #include <linewright/rwlock.h> /* it includes this file where it belongs */
 #elif !defined(LINEWRIGHT_RWLOCK_MARK_H)

@@ -2,6 +2,7 @@
 #ifndef LW_FUTEX_H
 #define LW_FUTEX_H
 
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdbool.h>
@@ -21,10 +22,12 @@ static inline void lw_futex_wait(uint32_t *word, uint32_t seen, uint64_t ns)
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, ns == LW_FUTEX_FOREVER ? (long *)0 : limit, (void *)0, 0);
 }
 
-/* The number of threads woken. */
-static inline long lw_futex_wake(uint32_t *word, int threads)
+/* Keeps errno: the word's memory may be gone, which is no error. */
+static inline void lw_futex_wake(uint32_t *word, int threads)
 {
-    return syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, threads, (void *)0, (void *)0, 0);
+    int saved = errno;
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, threads, (void *)0, (void *)0, 0);
+    errno = saved;
 }
 
 static inline void lw_futex_wake_all(uint32_t *word)

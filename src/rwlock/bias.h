@@ -1,4 +1,4 @@
-/* How a lock's bias begins, and how a waiting writer ends it: the library and the interleaver compile this text.
+/* How a lock's bias begins, how a waiting writer ends it, and which locks have no marks: the library and the interleaver compile this text.
  *
  * Readers that mark do not look at the plain lock's state, so a writer that sleeps for readers of the plain lock would be passed by marks
  * for ever. Who gives the bias and who waits are each other's store buffering test:
@@ -24,6 +24,14 @@ static inline void keep_marks_out(struct lw_rwlock *l)
 {
     LW_RW_FENCE(); /* W; pairs with G */
     (void)LW_RW_SWAP(&l->biased, LW__RW_BIASED, LW__RW_ENDING);
+}
+
+/* Whether the calling thread has no mark for the lock. The writer that ends a bias stores 0 once no marked reader is inside; the marks are gone then,
+ * but those of readers for whom other threads released, and `handed` counts these. Not for signal handlers: they may interrupt lw__rw_mark(). */
+static inline bool is_plain(struct lw_rwlock *l)
+{
+    uint32_t biased = LW_RW_LOAD(&l->biased, ACQUIRE); /* pairs with the release in revoke_bias() */
+    return !(biased & (LW__RW_BIASED | LW__RW_ENDING)) && !LW_RW_LOAD(&l->handed, RELAXED);
 }
 
 /* For a thread that holds the plain lock for reading: from now on readers mark, unless a writer waits. */

@@ -7,6 +7,8 @@
 #include "../common/clock.h"
 #include "../common/futex.h"
 
+#include <errno.h>
+
 struct limit {
     uint64_t ns;  /* as the caller gave it: 0, LW_RWLOCK_FOREVER, or a time */
     uint64_t end; /* CLOCK_MONOTONIC, where `ns` is a time */
@@ -23,19 +25,27 @@ static inline struct limit limit_of(uint64_t ns)
     return l;
 }
 
+/* The lock's functions return their errors: how a sleep ended is no matter of the caller's errno. */
+static inline void sleep_on(uint32_t *word, uint32_t seen, uint64_t ns)
+{
+    int saved = errno;
+    lw_futex_wait(word, seen, ns);
+    errno = saved;
+}
+
 /* Sleeps while *word is `seen`, until the limit at most. False: the limit is reached. May wake early. */
 static inline bool sleep_until(uint32_t *word, uint32_t seen, const struct limit *l)
 {
     if (l->ns == 0)
         return false;
     if (l->ns == LW_RWLOCK_FOREVER) {
-        lw_futex_wait(word, seen, LW_FUTEX_FOREVER);
+        sleep_on(word, seen, LW_FUTEX_FOREVER);
         return true;
     }
     uint64_t now = now_ns();
     if (now >= l->end)
         return false;
-    lw_futex_wait(word, seen, l->end - now);
+    sleep_on(word, seen, l->end - now);
     return true;
 }
 
@@ -45,7 +55,7 @@ static inline bool nap(const struct limit *l)
     uint32_t word = 0;
     if (l->ns != LW_RWLOCK_FOREVER && now_ns() >= l->end)
         return false;
-    lw_futex_wait(&word, 0, 1000000);
+    sleep_on(&word, 0, 1000000);
     return true;
 }
 

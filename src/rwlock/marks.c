@@ -2,7 +2,6 @@
  * thread that ends gives its own to the next one as they are. */
 #define _GNU_SOURCE
 #include "marks.h"
-#include "slot.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -13,8 +12,10 @@
 
 struct chunk {
     struct chunk *next;
+    uint32_t ever; /* the number of threads below that writers look at: slot.h */
     struct lw__rw_thread thread[CHUNK_THREADS];
 };
+#include "slot.h"
 
 static struct chunk *chunks; /* only grows, by compare-and-swap: a signal handler may add one */
 
@@ -26,14 +27,6 @@ static bool have_key;
 static struct chunk *first_chunk(void)
 {
     return __atomic_load_n(&chunks, __ATOMIC_ACQUIRE); /* pairs with the release in new_chunk() */
-}
-
-static struct lw__rw_thread *take_from(struct chunk *c)
-{
-    for (unsigned i = 0; i < CHUNK_THREADS; i++)
-        if (take_slot(&c->thread[i]))
-            return &c->thread[i];
-    return NULL;
 }
 
 static struct chunk *new_chunk(void)
@@ -90,7 +83,7 @@ struct lw__rw_thread *lw__rw_next_thread(struct lw__rw_thread *t)
         return c ? &c->thread[0] : NULL;
     while (!lies_in(c, t)) /* one look for each 127 threads */
         c = c->next;
-    if (t != &c->thread[CHUNK_THREADS - 1])
+    if (t - c->thread + 1 < (ptrdiff_t)__atomic_load_n(&c->ever, __ATOMIC_RELAXED))
         return t + 1;
     return c->next ? &c->next->thread[0] : NULL;
 }

@@ -21,8 +21,6 @@
 
 #include "limit.h"
 
-#include <errno.h>
-
 #include <linewright/arch/cpu.h>
 
 #define READERS 0x000fffffu
@@ -68,6 +66,16 @@ static inline int plain_try_read(struct lw_rwlock *l, bool passes_writers)
             return -EAGAIN;
     } while (!EXCHANGE(l, &s, s + 1, ACQUIRE)); /* pairs with the release in release() */
     return 0;
+}
+
+/* True: the lock is taken, which no thread has for writing or waits for. */
+static inline bool plain_read_at_once(struct lw_rwlock *l)
+{
+    uint32_t s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
+    while (s < READERS)
+        if (EXCHANGE(l, &s, s + 1, ACQUIRE)) /* as in plain_try_read() */
+            return true;
+    return false;
 }
 
 /* Waits once: 0, the lock is taken; -EBUSY: it is not, yet; -EAGAIN; -ETIMEDOUT. */
@@ -194,8 +202,8 @@ static inline int plain_write_lock(struct lw_rwlock *l, const struct limit *limi
 }
 
 /* Takes `held` out of the state, which was `s`: a reader, or the writer. `readers_first`: readers sleep for this writer alone, so they are
- * woken beside any writer. False: there is no such reader. */
-static inline bool release(struct lw_rwlock *l, uint32_t s, uint32_t held, bool readers_first)
+ * woken beside any writer. False: there is no such reader. Out of line: where no thread waits, others release the lock by one exchange. */
+static __attribute__((noinline)) bool release(struct lw_rwlock *l, uint32_t s, uint32_t held, bool readers_first)
 {
     bool wakes = false, held_it;
     uint32_t slept = 0;
@@ -222,10 +230,20 @@ static inline bool release(struct lw_rwlock *l, uint32_t s, uint32_t held, bool 
     return held_it;
 }
 
+/* True: a reader that was counted here has left, and no thread waits for it. */
+static inline bool plain_leave_at_once(struct lw_rwlock *l)
+{
+    uint32_t s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
+    while (s - 1 < READERS)
+        if (EXCHANGE(l, &s, s - 1, RELEASE)) /* as in release() */
+            return true;
+    return false;
+}
+
 /* False: no reader is counted here. */
 static inline bool plain_read_unlock(struct lw_rwlock *l)
 {
-    return release(l, __atomic_load_n(&l->state, __ATOMIC_RELAXED), 1, false);
+    return plain_leave_at_once(l) || release(l, __atomic_load_n(&l->state, __ATOMIC_RELAXED), 1, false);
 }
 
 static inline void plain_write_unlock(struct lw_rwlock *l, bool readers_first)

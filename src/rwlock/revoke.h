@@ -42,11 +42,11 @@ static bool wait_for_thread(struct lw__rw_thread *t, struct lw_rwlock *l, const 
     return true;
 }
 
-/* Ends the bias. For the thread that holds the plain lock for writing. 0, or membarrier's errno: then the lock is biased as before,
- * and readers may be inside. */
+/* Keeps further marks out and makes those that are there visible. For the thread that holds the plain lock for writing. 0, or membarrier's errno: then
+ * the lock is biased as before, and readers may be inside. */
 static int end_bias(struct lw_rwlock *l)
 {
-    LW_RW_STORE(&l->biased, 0, RELAXED); /* B; pairs with R */
+    LW_RW_STORE(&l->biased, LW__RW_ENDING, RELAXED); /* B; pairs with R */
     int error = LW_RW_HEAVY_BARRIER(); /* F; pairs with M and R */
     if (error)
         LW_RW_STORE(&l->biased, LW__RW_BIASED, RELEASE);
@@ -72,8 +72,10 @@ static int revoke_bias(struct lw_rwlock *l, const struct limit *limit, uint32_t 
     int error = end_bias(l);
     if (error)
         return error;
-    if (wait_for_marks(l, limit))
+    if (wait_for_marks(l, limit)) {
+        LW_RW_STORE(&l->biased, 0, RELEASE); /* pairs with the acquire in is_plain() */
         return 0;
+    }
     LW_RW_STORE(&l->biased, again, RELEASE); /* pairs with R */
     return LIMIT_REACHED;
 }

@@ -1,7 +1,6 @@
 /* Readers-writer locks: the plain lock, what readers and writers do beyond their fast paths, and when a lock is biased. */
 #define _GNU_SOURCE
 #include "marks.h"
-#include "plain.h"
 
 #include "../common/environment.h"
 #include "../srcu/membarrier.h"
@@ -17,6 +16,7 @@
 #define LW_RW_REVOKED(l) ((void)(l))
 #define LW_RW_HANDLERS_TRY true /* signal handlers may call lw_rwlock_try_read() */
 #endif
+#include "quick.h"
 
 /* The functions themselves, also in a library compiled with LW_DEBUG. */
 #undef lw_rwlock_read_unlock
@@ -42,12 +42,7 @@ static bool wait_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const st
 #endif
 #include LW_RW_REVOKE
 
-static __thread struct {
-    unsigned reads; /* plain reads, modulo LOOK_EVERY */
-    int held; /* plain read locks that the thread holds: it passes waiting writers then */
-    uint32_t id; /* not 0 once used; the same after fork() */
-    uint64_t waited; /* ns that this thread, as a writer, waited for marks since it began to end a bias */
-} own __attribute__((tls_model("initial-exec")));
+__thread struct lw__rw_own lw__rw_own;
 
 #define LOOKS_AT_A_MARK 100 /* before a writer sleeps: a few microseconds */
 
@@ -75,7 +70,7 @@ static bool wait_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const st
 {
     uint64_t begun = now_ns();
     bool changed = sleep_for_mark(t, l, limit);
-    own.waited += now_ns() - begun;
+    lw__rw_own.waited += now_ns() - begun;
     return changed;
 }
 
@@ -87,8 +82,10 @@ void lw__rw_wake_writer(struct lw__rw_thread *self)
 
 /* ---- when a lock is biased ---- */
 
-#define LOOK_EVERY \
-    64u /* plain reads of a thread between two looks; a lock turns biased at the second one without a writer in between */
+#define WORTH_LOOKS \
+    2048u /* ns of a bias's price that one more look must be worth: what a marked read saves, 20 to 40 ns, for LOOK_EVERY reads */
+#define MOST_LOOKS 64u
+#define WRITES_A_LOOK 2u /* writes of a thread since its last look that want one look more */
 #ifndef WORTH /* tests choose another */
 #define WORTH 24u /* what ended a bias puts off the next one by this many times its own cost: at most 4 % of the time */
 #endif
@@ -99,6 +96,9 @@ void lw__rw_wake_writer(struct lw__rw_thread *self)
  * program with a thousand of them. Relaxed: it guards nothing. A child of fork() goes on with it. */
 static uint64_t next_bias __attribute__((aligned(8)));
 
+/* What the end of a bias costs, in ns. Relaxed: it guards nothing. */
+static uint64_t price __attribute__((aligned(8)));
+
 static bool stay_plain; /* relaxed: only whether later locks turn biased */
 
 void lw_rwlock_stay_plain(void)
@@ -106,30 +106,51 @@ void lw_rwlock_stay_plain(void)
     __atomic_store_n(&stay_plain, true, __ATOMIC_RELAXED);
 }
 
-/* Puts off the next bias of any lock, behind what was put off before. */
+/* Puts off the next bias of any lock, behind what was put off before. The time that has passed since then counts: where biases end so seldom that
+ * the share of the time is kept, the next one may begin at once. */
 static void put_off(uint64_t now, uint64_t cost)
 {
     uint64_t by = WORTH * cost < LONGEST ? WORTH * cost : LONGEST;
     uint64_t old = __atomic_load_n(&next_bias, __ATOMIC_RELAXED), next;
     do
-        next = (old > now ? old : now) + by;
+        next = old + by > now ? old + by : now;
     while (!__atomic_compare_exchange_n(&next_bias, &old, next, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
 
-/* For a thread that holds the plain lock for reading. */
-static void consider_bias(struct lw_rwlock *l)
+/* The price falls to a lower cost at once and rises by an eighth of a difference: a thread may have been stopped while it ended a bias. */
+static void learn_price(uint64_t cost)
 {
-    if (++own.reads % LOOK_EVERY)
+    uint64_t old = __atomic_load_n(&price, __ATOMIC_RELAXED);
+    __atomic_store_n(&price, cost > old ? old + (cost - old + 7) / 8 : cost, __ATOMIC_RELAXED);
+}
+
+/* Looks without a writer in between, after which a lock turns biased: the more an end costs, the more reads it must be worth. Of many locks that are
+ * written often, one that was not written between two looks is there by chance: what the thread wrote since it looked last says so. */
+static uint32_t looks_wanted(uint32_t written)
+{
+    uint64_t looks = 1 + __atomic_load_n(&price, __ATOMIC_RELAXED) / WORTH_LOOKS + written / WRITES_A_LOOK;
+    return looks < MOST_LOOKS ? (uint32_t)looks : MOST_LOOKS;
+}
+
+void lw__rw_consider_bias(struct lw_rwlock *l)
+{
+    uint32_t looks = __atomic_load_n(&l->biased, __ATOMIC_RELAXED);
+    uint32_t written = lw__rw_own.writes;
+    lw__rw_own.writes = 0;
+    if (looks == LW__RW_BIASED || LW_RW_WRITER_WAITS(l) || __atomic_load_n(&stay_plain, __ATOMIC_RELAXED))
         return;
-    uint32_t none = 0;
-    if (__atomic_load_n(&l->biased, __ATOMIC_RELAXED) == LW__RW_BIASED || LW_RW_WRITER_WAITS(l) ||
-        __atomic_load_n(&stay_plain, __ATOMIC_RELAXED) ||
-        __atomic_compare_exchange_n(&l->biased, &none, LW__RW_LOOKED, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
-        now_ns() < __atomic_load_n(&next_bias, __ATOMIC_RELAXED))
+    if (looks != LW__RW_ENDING && looks < looks_wanted(written) * LW__RW_LOOK) {
+        /* Of two threads that look at once one counts. No writer is inside, who would set it back. */
+        __atomic_compare_exchange_n(&l->biased, &looks, looks + LW__RW_LOOK, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        return;
+    }
+    if (now_ns() < __atomic_load_n(&next_bias, __ATOMIC_RELAXED))
         return;
     if (!lw__srcu_have_membarrier()) {
+        int saved = errno;
         if (!__atomic_exchange_n(&stay_plain, true, __ATOMIC_RELAXED) && lw_verbose())
             dprintf(STDERR_FILENO, "linewright: membarrier is not available: readers-writer locks stay plain\n");
+        errno = saved;
         return;
     }
     give_bias(l); /* its cost is paid back by the first readers: a reader pair is some ns cheaper */
@@ -173,12 +194,23 @@ static bool mark_again(struct lw__rw_thread *self, struct lw_rwlock *l)
 static uint32_t own_id(void)
 {
     static uint32_t last;
-    while (!own.id)
-        own.id = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
-    return own.id;
+    while (!lw__rw_own.id)
+        lw__rw_own.id = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+    return lw__rw_own.id;
 }
 
-int lw__rw_read_slow(struct lw_rwlock *l, uint64_t ns)
+/* Counts the thread in the plain lock, unless a writer keeps it out. */
+static inline int count(struct lw_rwlock *l)
+{
+    int error = plain_try_read(l, lw__rw_own.held != 0 || LW_RW_READERS_FIRST(l));
+    if (error)
+        return error;
+    has_counted(l);
+    return 0;
+}
+
+/* All but the common case. */
+static __attribute__((noinline)) int read_otherwise(struct lw_rwlock *l, uint64_t ns)
 {
     struct lw__rw_thread *self = lw__rw_self;
     if (__atomic_load_n(&l->biased, __ATOMIC_RELAXED) & (LW__RW_BIASED | LW__RW_ENDING))
@@ -189,19 +221,25 @@ int lw__rw_read_slow(struct lw_rwlock *l, uint64_t ns)
         return -EBUSY;
     if (self && (mark_again(self, l) || lw__rw_mark(self, l)))
         return 0;
-    bool passes = own.held != 0 || LW_RW_READERS_FIRST(l);
-    int error = plain_try_read(l, passes);
-    if (error == -EBUSY && ns) {
-        struct limit limit = limit_of(ns);
-        if (__atomic_load_n(&l->writer, __ATOMIC_RELAXED) == own_id()) /* only this thread stores its id */
-            return -EDEADLK;
-        error = plain_read_lock(l, passes, &limit);
-    }
-    if (!error) {
-        own.held++;
-        consider_bias(l);
-    }
+    int error = count(l);
+    if (error != -EBUSY || !ns)
+        return error;
+    if (__atomic_load_n(&l->writer, __ATOMIC_RELAXED) == own_id()) /* only this thread stores its id */
+        return -EDEADLK;
+    struct limit limit = limit_of(ns);
+    error = plain_read_lock(l, lw__rw_own.held != 0 || LW_RW_READERS_FIRST(l), &limit);
+    if (!error)
+        lw__rw_own.held++;
     return error;
+}
+
+/* First what is common: the lock is plain, also for this thread, and no writer keeps it out. */
+int lw__rw_read_slow(struct lw_rwlock *l, uint64_t ns)
+{
+    const struct lw__rw_thread *self = lw__rw_self;
+    bool plain = !(__atomic_load_n(&l->biased, __ATOMIC_RELAXED) & (LW__RW_BIASED | LW__RW_ENDING)) &&
+                 !(self && self->mark[lw__rw_position(l)] == l);
+    return plain && count(l) == 0 ? 0 : read_otherwise(l, ns);
 }
 
 int lw_rwlock_read_lock_timeout(struct lw_rwlock *l, uint64_t ns)
@@ -248,8 +286,7 @@ int lw__rw_read_unlock_slow(struct lw_rwlock *l)
         return 0;
     }
     if (plain_read_unlock(l)) {
-        if (own.held)
-            own.held--;
+        has_left();
         return 0;
     }
     return hand_over(l);
@@ -273,11 +310,14 @@ static int make_way(struct lw_rwlock *l, const struct limit *limit)
         return -EBUSY; /* as a barrier would show, too */
     bool steps_back = limit->ns != 0 && LW_RW_READERS_FIRST(l);
     uint64_t begun = now_ns();
-    own.waited = 0;
+    lw__rw_own.waited = 0;
     int error =
         steps_back ? revoke_bias(l, &(const struct limit){0, 0}, LW__RW_ENDING) : revoke_bias(l, limit, LW__RW_BIASED);
     uint64_t ended = now_ns();
-    put_off(ended, ended - begun - own.waited); /* the barrier and the scan: waiting for readers is no part of the price */
+    uint64_t cost =
+        ended - begun - lw__rw_own.waited; /* the barrier and the scan: waiting for readers is no part of the price */
+    put_off(ended, cost);
+    learn_price(cost);
     LW_RW_REVOKED(l);
     if (error > 0)
         return -error;
@@ -297,8 +337,8 @@ static int write_lock(struct lw_rwlock *l, const struct limit *limit)
         if (error)
             return error;
         uint32_t biased = __atomic_load_n(&l->biased, __ATOMIC_RELAXED); /* stored by who held the lock before */
-        if (biased == LW__RW_LOOKED)
-            __atomic_store_n(&l->biased, 0, __ATOMIC_RELAXED);
+        if (biased >= LW__RW_LOOK)
+            __atomic_store_n(&l->biased, 0, __ATOMIC_RELEASE); /* pairs as the writer's that ended the bias */
         else if (biased)
             error = make_way(l, limit);
         if (error)
@@ -308,7 +348,7 @@ static int write_lock(struct lw_rwlock *l, const struct limit *limit)
     } while (error == -EAGAIN);
     if (error)
         return error;
-    __atomic_store_n(&l->writer, own_id(), __ATOMIC_RELAXED);
+    has_entered(l, own_id());
     return 0;
 }
 
@@ -334,8 +374,7 @@ int lw_rwlock_write_unlock(struct lw_rwlock *l)
 {
     if (__atomic_load_n(&l->writer, __ATOMIC_RELAXED) != own_id())
         return -EPERM;
-    __atomic_store_n(&l->writer, 0, __ATOMIC_RELAXED);
-    plain_write_unlock(l, LW_RW_READERS_FIRST(l));
+    quick_write_unlock(l);
     return 0;
 }
 

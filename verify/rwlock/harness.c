@@ -7,8 +7,10 @@
  *   WRITERS             threads that write once (default 1); each gives the bias again
  *   REFUSED             membarrier is refused to the first writer
  *   LIMIT               a writer that would wait for a mark gives up, as at its time limit
+ *   ASKS                a reader that has a mark asks whether the lock is plain
  *   HANDED              reader 0's lock is released by another thread, which has no mark
  *   ENDS, ENDS_INSIDE   reader 0 ends, outside or inside the lock, and reader 1 takes its marks over
+ *   ARRIVES             readers take their marks first
  *   WAITING             the writer has waited for a reader of the plain lock before
  *   SLEEPER             a writer sleeps for the plain lock: no later reader marks
  *   GIVER               the same beside a reader of the plain lock that gives the bias
@@ -44,8 +46,14 @@ struct limit {
     int none;
 };
 
+#define CHUNK_THREADS READERS
+struct chunk {
+    atomic_uint ever;
+    struct lw__rw_thread thread[CHUNK_THREADS];
+};
+
 static struct lw_rwlock lock;
-static struct lw__rw_thread threads[READERS];
+static struct chunk marks;
 static atomic_int plain, told; /* the plain lock; one thread tells another that it has gone on */
 static int data[2]; /* plain; equal outside of writers */
 
@@ -77,8 +85,8 @@ static bool take(atomic_uint *p)
 
 static struct lw__rw_thread *next_thread(struct lw__rw_thread *t)
 {
-    struct lw__rw_thread *next = t ? t + 1 : threads;
-    return next < threads + READERS ? next : NULL;
+    struct lw__rw_thread *next = t ? t + 1 : marks.thread;
+    return next < marks.thread + atomic_load_explicit(&marks.ever, memory_order_relaxed) ? next : NULL;
 }
 
 static bool wait_in_vain(void)
@@ -133,11 +141,20 @@ static void look(void)
     meet();
 }
 
+/* For a reader that has a mark. */
+static void ask(void)
+{
+#ifdef ASKS
+    assert(!is_plain(&lock));
+#endif
+}
+
 static void read_once(struct lw__rw_thread *self)
 {
     if (!lw__rw_mark(self, &lock))
         return; /* it would take the plain lock, which excludes writers */
     look();
+    ask();
     lw__rw_unmark(self, &lock);
 }
 
@@ -151,12 +168,15 @@ static void release_handed_over(void)
 static void *reader(void *number)
 {
     me = (int)(intptr_t)number;
-    struct lw__rw_thread *self = &threads[me];
+    struct lw__rw_thread *self = &marks.thread[me];
+#ifdef ARRIVES
+    self = take_from(&marks);
+#endif
 #ifdef SLEEPER
     if (was_told())
         assert(!lw__rw_mark(self, &lock));
 #elif defined(ENDS) || defined(ENDS_INSIDE)
-    self = &threads[0]; /* reader 1 is the successor */
+    self = &marks.thread[0]; /* reader 1 is the successor */
     if (me == 1 && !take_slot(self)) {
         poll_for_ever(me);
         return NULL;
@@ -178,6 +198,7 @@ static void *reader(void *number)
     if (me == 0 && lw__rw_mark(self, &lock)) {
         look();
         tell();
+        ask();
     } else if (me == 1) {
         read_once(self);
     }
@@ -239,8 +260,12 @@ int main(void)
     int count = 0;
 #ifndef GIVER
     atomic_store(&lock.biased, LW__RW_BIASED);
+#ifndef ARRIVES
+    atomic_store(&marks.ever, READERS);
+    for (int i = 0; i < READERS; i++)
+        atomic_store(&marks.thread[i].used, 1);
+#endif
     for (intptr_t i = 0; i < READERS; i++) {
-        atomic_store(&threads[i].used, 1);
         pthread_create(&all[count++], NULL, reader, (void *)i);
     }
 #endif

@@ -5,6 +5,7 @@
 #include "statistics.h"
 
 #include "../marks.h"
+#include "../quick.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -28,7 +29,15 @@ static inline struct lw_rwlock *ours(pthread_rwlock_t *p)
     return (struct lw_rwlock *)(void *)p;
 }
 
-#define LIBCS(name) (__extension__(__typeof__(&name)) dlsym(RTLD_NEXT, #name))
+/* The C library's function, which is looked for once: dlsym() costs more than a lock does, and takes one itself. Relaxed: each thread finds the same. */
+#define LIBCS(name)                                                                                         \
+    (__extension__({                                                                                        \
+        static __typeof__(&name) found;                                                                     \
+        __typeof__(&name) libcs = __atomic_load_n(&found, __ATOMIC_RELAXED);                                \
+        if (!libcs)                                                                                         \
+            __atomic_store_n(&found, libcs = (__typeof__(&name))dlsym(RTLD_NEXT, #name), __ATOMIC_RELAXED); \
+        libcs;                                                                                              \
+    }))
 
 static inline void counted(struct lw_rwlock *l, enum counted what, void *where)
 {
@@ -36,10 +45,9 @@ static inline void counted(struct lw_rwlock *l, enum counted what, void *where)
         count_lock(l, what, where);
 }
 
-/* As pthread's functions answer; errno is none of their results. */
-static int answer(struct lw_rwlock *l, int error, enum counted what, void *where, int saved)
+/* As pthread's functions answer. */
+static int answer(struct lw_rwlock *l, int error, enum counted what, void *where)
 {
-    errno = saved;
     if (!error)
         counted(l, what, where);
     return -error;
@@ -74,10 +82,10 @@ EXPORTED int pthread_rwlock_destroy(pthread_rwlock_t *p)
 
 /* ---- readers ---- */
 
-static inline bool marks(struct lw_rwlock *l, void *where)
+__attribute__((always_inline)) static inline bool read_at_once(struct lw_rwlock *l, void *where)
 {
     struct lw__rw_thread *self = lw__rw_self;
-    if (!__builtin_expect(self && lw__rw_mark(self, l), 1))
+    if (!(self && lw__rw_mark(self, l)) && !(is_plain(l) && quick_read(l)))
         return false;
     counted(l, READS, where);
     return true;
@@ -85,43 +93,53 @@ static inline bool marks(struct lw_rwlock *l, void *where)
 
 static __attribute__((noinline)) int read_slow(struct lw_rwlock *l, uint64_t ns, void *where)
 {
-    int saved = errno;
-    return answer(l, lw__rw_read_slow(l, ns), READS, where, saved);
+    return answer(l, lw__rw_read_slow(l, ns), READS, where);
 }
 
 EXPORTED int pthread_rwlock_rdlock(pthread_rwlock_t *p)
 {
     if (is_libcs(p))
         return LIBCS(pthread_rwlock_rdlock)(p);
-    return marks(ours(p), CALLER) ? 0 : read_slow(ours(p), LW_RWLOCK_FOREVER, CALLER);
+    return read_at_once(ours(p), CALLER) ? 0 : read_slow(ours(p), LW_RWLOCK_FOREVER, CALLER);
 }
 
 EXPORTED int pthread_rwlock_tryrdlock(pthread_rwlock_t *p)
 {
     if (is_libcs(p))
         return LIBCS(pthread_rwlock_tryrdlock)(p);
-    return marks(ours(p), CALLER) ? 0 : read_slow(ours(p), 0, CALLER);
+    return read_at_once(ours(p), CALLER) ? 0 : read_slow(ours(p), 0, CALLER);
 }
 
 /* ---- writers ---- */
 
-static int write_within(struct lw_rwlock *l, uint64_t ns, void *where)
+__attribute__((always_inline)) static inline bool write_at_once(struct lw_rwlock *l, void *where)
 {
-    int saved = errno;
+    if (!is_plain(l) || !quick_write(l))
+        return false;
+    counted(l, WRITES, where);
+    return true;
+}
+
+static __attribute__((noinline)) int write_within(struct lw_rwlock *l, uint64_t ns, void *where)
+{
     int error = ns == LW_RWLOCK_FOREVER ? lw_rwlock_write_lock(l)
                 : ns                    ? lw_rwlock_write_lock_timeout(l, ns)
                                         : lw_rwlock_try_write(l);
-    return answer(l, error, WRITES, where, saved);
+    return answer(l, error, WRITES, where);
 }
 
 EXPORTED int pthread_rwlock_wrlock(pthread_rwlock_t *p)
 {
-    return is_libcs(p) ? LIBCS(pthread_rwlock_wrlock)(p) : write_within(ours(p), LW_RWLOCK_FOREVER, CALLER);
+    if (is_libcs(p))
+        return LIBCS(pthread_rwlock_wrlock)(p);
+    return write_at_once(ours(p), CALLER) ? 0 : write_within(ours(p), LW_RWLOCK_FOREVER, CALLER);
 }
 
 EXPORTED int pthread_rwlock_trywrlock(pthread_rwlock_t *p)
 {
-    return is_libcs(p) ? LIBCS(pthread_rwlock_trywrlock)(p) : write_within(ours(p), 0, CALLER);
+    if (is_libcs(p))
+        return LIBCS(pthread_rwlock_trywrlock)(p);
+    return write_at_once(ours(p), CALLER) ? 0 : write_within(ours(p), 0, CALLER);
 }
 
 /* While a writer is inside no reader can be. EPERM for a thread that holds nothing: in glibc the lock would be damaged. */
@@ -130,13 +148,13 @@ EXPORTED int pthread_rwlock_unlock(pthread_rwlock_t *p)
     if (is_libcs(p))
         return LIBCS(pthread_rwlock_unlock)(p);
     struct lw_rwlock *l = ours(p);
-    struct lw__rw_thread *self = lw__rw_self;
-    if (__atomic_load_n(&l->writer, __ATOMIC_RELAXED) == 0 && __builtin_expect(self && lw__rw_unmark(self, l), 1))
-        return 0;
-    int saved = errno;
-    int error = __atomic_load_n(&l->writer, __ATOMIC_RELAXED) ? lw_rwlock_write_unlock(l) : lw__rw_read_unlock_slow(l);
-    errno = saved;
-    return -error;
+    uint32_t writer = __atomic_load_n(&l->writer, __ATOMIC_RELAXED);
+    if (!writer)
+        return is_plain(l) && quick_read_unlock(l) ? 0 : -lw_rwlock_read_unlock(l);
+    if (writer != lw__rw_own.id)
+        return EPERM;
+    quick_write_unlock(l);
+    return 0;
 }
 
 /* ---- time limits ---- */
@@ -165,7 +183,7 @@ static int within(pthread_rwlock_t *p, bool write, clockid_t clock, struct when 
     if ((clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC) || end.nanoseconds < 0 || end.nanoseconds >= 1000000000)
         return EINVAL;
     uint64_t ns = left(clock, end);
-    int error = write ? write_within(ours(p), ns, where) : marks(ours(p), where) ? 0 : read_slow(ours(p), ns, where);
+    int error = write ? write_within(ours(p), ns, where) : read_at_once(ours(p), where) ? 0 : read_slow(ours(p), ns, where);
     if (error != EBUSY) /* a limit that has passed: a try, but for a thread that would wait for itself */
         return error;
     error = write ? write_within(ours(p), 1, where) : read_slow(ours(p), 1, where);

@@ -13,12 +13,13 @@ from machine_code import disassemble
 
 INSTRUCTIONS = r"\b(clwb|clflushopt|clflush|cvac|civac|cvap|cvadp)\b"
 WAITS = r"^(sfence|mfence|dsb\s+sy)\b"
+LOOPS = r".*(maintain<|walk_only)"
 DROPS = {"clflushopt", "clflush", "civac"}
 
 
 def main(objdump: str, arch: str, archive: str) -> int:
     wrong, loops = [], 0
-    for name, instructions in disassemble(archive, objdump, ("-dC",)).items():
+    for name, instructions in disassemble(archive, objdump, ("-dC",), LOOPS).items():
         code = [i.text for i in instructions]
         match = re.search(
             r"maintain<&?\(?(?:lw_)(?:dc_)?(\w+)\b.*?, (true|false), (true|false)>", name

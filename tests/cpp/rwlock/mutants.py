@@ -21,13 +21,13 @@ FILES = [
     "src/rwlock/slot.h",
 ]
 PLAIN = "src/rwlock/plain.h"
-END = "    LW_RW_STORE(&l->biased, 0, RELAXED); /* B; pairs with R */\n"
+END = "    LW_RW_STORE(&l->biased, LW__RW_ENDING, RELAXED); /* B; pairs with R */\n"
+GONE = "        LW_RW_STORE(&l->biased, 0, RELEASE);"
 HEAVY = "    int error = LW_RW_HEAVY_BARRIER(); /* F; pairs with M and R */\n"
 REVOKED = """    int error = end_bias(l);
     if (error)
         return error;
-    if (wait_for_marks(l, limit))
-        return 0;
+    if (wait_for_marks(l, limit)) {
 """
 AGAIN = "    LW_RW_STORE(&l->biased, again, RELEASE); /* pairs with R */\n"
 SLOT = "    return !LW_RW_LOAD(&t->used, RELAXED) && LW_RW_TAKE(&t->used);"
@@ -45,12 +45,11 @@ MUTANTS = {
     int error = end_bias(l);
     if (error)
         return error;
-    if (none)
-        return 0;
+    if (none) {
 """,
         )
     ],
-    "bias_does_not_end": [(END, "    ;\n")],
+    "bias_does_not_end": [(END, "    ;\n"), (GONE, "        ;")],
     "no_wait": [("if (!wait_for_thread(t, l, limit))", "if (0 && !wait_for_thread(t, l, limit))")],
     "reader_looks_before_it_marks": [
         (
@@ -64,11 +63,11 @@ MUTANTS = {
         ("return 1ul + LW_RW_LOAD(&t->again[at], RELAXED);", "return 0ul;"),
     ],
     "one_handed_over_ends_the_wait": [("return sum != handed;", "return sum == 0 * handed;")],
-    "limit_reached_and_the_lock_left_plain": [(AGAIN, "    (void)again;\n")],
+    "limit_reached_and_the_lock_left_plain": [(AGAIN, AGAIN.replace("again", "0 * again"))],
     "barrier_refused_and_the_lock_left_plain": [
         (
             "        LW_RW_STORE(&l->biased, LW__RW_BIASED, RELEASE);\n    return error;",
-            "        return error;\n    return 0;",
+            "        LW_RW_STORE(&l->biased, 0, RELEASE);\n    return error;",
         ),
     ],
     "waiting_writer_is_passed": [
@@ -90,6 +89,9 @@ MUTANTS = {
             "LW_RW_LOAD(&l->biased, RELAXED) == 0",
         ),
     ],
+    "plain_before_the_marks_are_gone": [(END, END.replace("LW__RW_ENDING", "0"))],
+    "plain_though_a_mark_was_left": [(" && !LW_RW_LOAD(&l->handed, RELAXED)", "")],
+    "plain_while_the_bias_ends": [("(LW__RW_BIASED | LW__RW_ENDING)) && !", "LW__RW_BIASED) && !")],
     "slot_given_back_early": [
         ("LW_RW_STORE(&t->used, 0, RELEASE)", "LW_RW_STORE(&t->used, 0, RELAXED)"),
     ],
@@ -107,6 +109,13 @@ MUTANTS = {
             "if (!wait_for_thread(t, l, limit))",
             "if (LW_RW_LOAD(&t->used, RELAXED) && !wait_for_thread(t, l, limit))",
         )
+    ],
+    "new_marks_are_passed_over": [("            raise_ever(c, i + 1);\n", "")],
+    "count_of_marks_falls": [
+        (
+            "LW_RW_SWAP(&c->ever, seen, count))\n            return;",
+            "(LW_RW_STORE(&c->ever, count, RELAXED), 1))\n            return;",
+        ),
     ],
 }
 # The same of the plain lock, for plain_interleave.cpp.
@@ -133,6 +142,8 @@ PLAIN_MUTANTS = {
     "gives_up_without_a_word": [("left |= WOKEN;", "left |= 0;")],
     "gives_up_and_readers_sleep": [("left &= ~READERS_SLEEP;", "left |= 0;")],
     "released_without_a_count": [("held == WRITER || s & READERS", "held == WRITER || 1")],
+    "released_past_those_that_wait": [("while (s - 1 < READERS)", "while (s & READERS)")],
+    "counted_beside_a_writer": [("while (s < READERS)", "while ((s & READERS) < READERS)")],
     "readers_sleep_on": [("left & READERS_SLEEP : 0;", "0 * left : 0;")],
     "writer_meets_readers": [
         ("blocking = WRITER | READERS | (passes_writers", "blocking = WRITER | (passes_writers"),
@@ -189,9 +200,10 @@ def main() -> int:
     write(out, texts([(root / file).read_text() for file in FILES]), "#undef LIMIT_REACHED\n")
     write(out.parent / "plain_texts.h", plain_texts((root / PLAIN).read_text()))
     for name in SEEN_BY_THE_TORTURE:
-        ((before, after),) = MUTANTS[name]
         text = (root / "src/rwlock/revoke.h").read_text()
-        (out.parent / f"{name}.h").write_text(text.replace(before, after))
+        for before, after in MUTANTS[name]:
+            text = text.replace(before, after)
+        (out.parent / f"{name}.h").write_text(text)
     return 0
 
 

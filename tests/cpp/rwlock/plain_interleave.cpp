@@ -15,6 +15,7 @@
 #include <cstring>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -92,6 +93,7 @@ uint64_t now_ns() { return running->waiting.counted ? 2'000'000 : 0; } // a writ
 
 struct Text {
     const char *name;
+    bool (*read_at_once)(lw_rwlock *);
     int (*try_read)(lw_rwlock *, bool);
     int (*wait_to_read)(lw_rwlock *, bool, const limit *);
     int (*try_write)(lw_rwlock *, bool);
@@ -99,18 +101,18 @@ struct Text {
     bool (*read_unlock)(lw_rwlock *);
     void (*write_unlock)(lw_rwlock *, bool);
 };
-#define LW_TEXT(name)                                                           \
-    Text {                                                                      \
-        #name, name::plain_try_read, name::wait_to_read, name::plain_try_write, \
-            [](lw_rwlock *l, Waiting *w, const limit *until) {                  \
-                name::waiting its{w->blocking, w->counted, w->since};           \
-                if (!its.blocking)                                              \
-                    its = name::waiting BEGINS_TO_WAIT;                         \
-                const int error = name::wait_to_write(l, &its, until);          \
-                *w = {its.blocking, its.counted, its.since};                    \
-                return error;                                                   \
-            },                                                                  \
-            name::plain_read_unlock, name::plain_write_unlock                   \
+#define LW_TEXT(name)                                                                                     \
+    Text {                                                                                                \
+        #name, name::plain_read_at_once, name::plain_try_read, name::wait_to_read, name::plain_try_write, \
+            [](lw_rwlock *l, Waiting *w, const limit *until) {                                            \
+                name::waiting its{w->blocking, w->counted, w->since};                                     \
+                if (!its.blocking)                                                                        \
+                    its = name::waiting BEGINS_TO_WAIT;                                                   \
+                const int error = name::wait_to_write(l, &its, until);                                    \
+                *w = {its.blocking, its.counted, its.since};                                              \
+                return error;                                                                             \
+            },                                                                                            \
+            name::plain_read_unlock, name::plain_write_unlock                                             \
     }
 #include "plain_texts.h"
 const Text texts[] = {TEXTS};
@@ -123,6 +125,7 @@ struct Role {
     bool readers_first; // a reader passes writers; a writer wakes readers first
     bool limited;
     bool strange; // releases a read lock that is not counted here, and may take another thread's count
+    bool operator==(const Role &) const = default;
 };
 const Role reader{false, false, false, false}, passing_reader{false, true, false, false}, writer{true, false, false, false},
     limited_writer{true, false, true, false}, stepping_back_writer{true, true, false, false},
@@ -134,6 +137,8 @@ int stage(const Role &r, Stage stage, Waiting *w) {
     switch (stage) {
     case Stage::begins:
         if (r.strange)
+            return 0;
+        if (!r.writes && text->read_at_once(&lock))
             return 0;
         return r.writes ? text->try_write(&lock, false) : text->try_read(&lock, r.readers_first);
     case Stage::waits: return r.writes ? text->wait_to_write(&lock, w, &l) : text->wait_to_read(&lock, r.readers_first, &l);
@@ -181,20 +186,29 @@ struct Explorer {
 
     explicit Explorer(const Configuration &c) : configuration(c) {}
 
-    // A thread that does not sleep stands before its next operation.
+    // A thread that does not sleep stands before its next operation. The lock does not know its threads: those of one role that change
+    // places make the same state.
     void reach(State s) {
-        std::string key(reinterpret_cast<const char *>(s.memory.data()), sizeof s.memory);
+        std::array<std::string, max_threads> keys;
         for (size_t t = 0; t < configuration.threads.size(); t++) {
             Thread &own = s.threads[t];
             if (own.asleep < 0)
                 runs_on(own, configuration.threads[t]);
+            std::string &key = keys[t];
             key += static_cast<char>('0' + own.asleep + 4 * static_cast<int>(own.stage));
             key += static_cast<char>(own.waiting.counted / 65536);
             key += std::to_string(own.waiting.blocking);
             key.append(reinterpret_cast<const char *>(own.log.data()), own.steps * sizeof(uint32_t));
             key += '|';
+            for (size_t u = t; u && configuration.threads[u] == configuration.threads[u - 1] && keys[u] < keys[u - 1]; u--) {
+                std::swap(keys[u], keys[u - 1]);
+                std::swap(s.threads[u], s.threads[u - 1]);
+            }
         }
-        if (visited.insert(key).second)
+        std::string whole(reinterpret_cast<const char *>(s.memory.data()), sizeof s.memory);
+        for (const std::string &key : keys)
+            whole += key;
+        if (visited.insert(whole).second)
             todo.push_back(s);
     }
     void result(State s, size_t t, uint32_t value) {

@@ -75,7 +75,9 @@ static int wished(struct helper *h) {
 static void *helps(void *given) {
     struct helper *h = given;
     __atomic_store_n(&h->tid, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
+    errno = 4711;
     h->result = wished(h);
+    HOLDS("the result is what the function returns: errno stays", errno == 4711);
     if (!h->result && !h->keeps && h->wish != UNLOCK)
         pthread_rwlock_unlock(h->lock);
     __atomic_store_n(&h->over, true, __ATOMIC_RELEASE);
@@ -262,7 +264,9 @@ static void limits_of(pthread_rwlock_t *l, timed *lock, clockid_t clock) {
     HOLDS("another thread holds it for writing", h.result == 0);
     HOLDS("ETIMEDOUT where the time has already passed", lock(l, &past) == ETIMEDOUT);
     HOLDS("a time before 1970 has passed, too", lock(l, &before_1970) == ETIMEDOUT);
+    errno = 4711;
     HOLDS("ETIMEDOUT where the lock could not be acquired before the time", lock(l, &soon) == ETIMEDOUT);
+    HOLDS("errno stays", errno == 4711);
     HOLDS("not earlier than that", reached(clock, &soon));
     for (int i = 0; i < 2; i++)
         HOLDS("EINVAL where the nanoseconds are below 0 or at least 1000 million", lock(l, &bad[i]) == EINVAL);
@@ -315,16 +319,20 @@ static void processes_share(pthread_rwlock_t *unused) {
                                               !pthread_rwlock_init(l, &a));
     for (int i = 0; i < 1000; i++)
         HOLDS("it is read", !pthread_rwlock_rdlock(l) && !pthread_rwlock_unlock(l));
-    HOLDS("held", pthread_rwlock_wrlock(l) == 0);
+    int said[2];
+    char tried_it;
+    HOLDS("held", pthread_rwlock_wrlock(l) == 0 && pipe(said) == 0);
     pid_t child = fork();
     if (child == 0) {
         alarm(60);
         int tried = pthread_rwlock_tryrdlock(l);
+        HOLDS("it says so", write(said[1], "", 1) == 1);
         int got = pthread_rwlock_wrlock(l); /* until the parent releases it */
         _exit(tried != EBUSY || got || pthread_rwlock_unlock(l));
     }
-    usleep(20000);
     int status = 1;
+    HOLDS("the other process tries, while it is held", read(said[0], &tried_it, 1) == 1);
+    usleep(20000); /* so that it can wait, too */
     HOLDS("released", pthread_rwlock_unlock(l) == 0);
     HOLDS("the other process was kept out, and got it then", waitpid(child, &status, 0) == child && status == 0);
     HOLDS("destroyed", pthread_rwlock_destroy(l) == 0);
@@ -342,15 +350,18 @@ static void a_child_has_the_lock(pthread_rwlock_t *l) {
     HOLDS("and the parent its own", by_another(l, TRY_WRITE) == EBUSY && pthread_rwlock_unlock(l) == 0);
 }
 
-/* glibc's kinds: with the default one a reader passes a writer that waits, with the other it does not. */
+/* glibc's kinds: with the default one a reader passes a writer that waits, with the other it does not. The last has a static initialiser. */
 static void kinds(pthread_rwlock_t *l) {
-    for (int writers_first = 0; writers_first < 2; writers_first++) {
+    for (int kind = 0; kind < 3; kind++) {
+        bool writers_first = kind > 0;
         pthread_rwlockattr_t a;
         struct helper writer, reader;
         pthread_rwlockattr_init(&a);
         pthread_rwlockattr_setkind_np(&a, writers_first ? PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP
                                                         : PTHREAD_RWLOCK_PREFER_READER_NP);
         HOLDS("begins", !pthread_rwlock_destroy(l) && !pthread_rwlock_init(l, &a));
+        if (kind == 2)
+            *l = (pthread_rwlock_t)PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
         read_often(l);
         HOLDS("held for reading", pthread_rwlock_rdlock(l) == 0);
         begin(&writer, l, WRITE);
@@ -379,6 +390,35 @@ static void a_reader_that_slept_goes_first(pthread_rwlock_t *l) {
     HOLDS("both readers get it, and neither releases it before", ended(&reader) == 0 && ended(&holder) == 0);
     HOLDS("released for both", by_another(l, UNLOCK) == 0 && by_another(l, UNLOCK) == 0);
     HOLDS("the writer gets it", ended(&writer) == 0);
+}
+
+/* POSIX leaves it open, and glibc allows it: a read lock that another thread releases. Its thread takes the lock again when a writer had it. */
+static void another_thread_releases(pthread_rwlock_t *l) {
+    for (int i = 0; i < 3; i++) {
+        struct helper writer;
+        HOLDS("held for reading", pthread_rwlock_rdlock(l) == 0 && by_another(l, TRY_WRITE) == EBUSY);
+        HOLDS("another thread releases it", by_another(l, UNLOCK) == 0);
+        HOLDS("a writer gets it", by_another(l, TRY_WRITE) == 0);
+        HOLDS("it is read again", pthread_rwlock_rdlock(l) == 0);
+        begin(&writer, l, WRITE);
+        HOLDS("a writer blocks", waits(&writer));
+        HOLDS("it is released for it", pthread_rwlock_unlock(l) == 0 && ended(&writer) == 0);
+    }
+}
+
+/* POSIX leaves wrong uses open: what glibc does without damage, and what the preloaded library does where glibc damages the lock. */
+static void wrong_uses(pthread_rwlock_t *l) {
+    HOLDS("held for reading", pthread_rwlock_rdlock(l) == 0);
+    HOLDS("a lock that is destroyed while it is held for reading stays held",
+          pthread_rwlock_destroy(l) == 0 && by_another(l, TRY_WRITE) == EBUSY && pthread_rwlock_unlock(l) == 0);
+    HOLDS("held for writing", pthread_rwlock_wrlock(l) == 0);
+    HOLDS("or for writing", pthread_rwlock_destroy(l) == 0 && by_another(l, TRY_READ) == EBUSY);
+    if (getenv("LW_INTERPOSED"))
+        HOLDS("a thread that does not hold it releases no write lock",
+              by_another(l, UNLOCK) == EPERM && by_another(l, TRY_READ) == EBUSY);
+    HOLDS("released", pthread_rwlock_unlock(l) == 0);
+    if (getenv("LW_INTERPOSED"))
+        HOLDS("a lock that no thread holds is not released", pthread_rwlock_unlock(l) == EPERM);
 }
 
 static void memory_is_seen(pthread_rwlock_t *l) {
@@ -411,6 +451,8 @@ static void (*const cases[])(pthread_rwlock_t *) = {
     a_child_has_the_lock,
     kinds,
     a_reader_that_slept_goes_first,
+    another_thread_releases,
+    wrong_uses,
     memory_is_seen,
 };
 static const char *const names[] = {
@@ -427,8 +469,20 @@ static const char *const names[] = {
     "a child has the lock",
     "kinds",
     "a reader that slept goes first",
+    "another thread releases",
+    "wrong uses",
     "memory is seen",
 };
+
+#if defined(__x86_64__)
+#define OLD_VERSION "GLIBC_2.2.5" /* of libpthread, before glibc 2.34 */
+#elif defined(__i386__)
+#define OLD_VERSION "GLIBC_2.1"
+#else
+#define OLD_VERSION "GLIBC_2.17"
+#endif
+int old_rdlock(pthread_rwlock_t *l);
+__asm__(".symver old_rdlock, pthread_rwlock_rdlock@" OLD_VERSION);
 
 static void expect_the_preloaded_one(void) {
     Dl_info object = {0};
@@ -436,6 +490,7 @@ static void expect_the_preloaded_one(void) {
     case_name = "preloaded";
     HOLDS("liblinewright-rwlock.so stands in",
           found && dladdr(found, &object) && strstr(object.dli_fname, "liblinewright-rwlock"));
+    HOLDS("for programs that were linked with an old libpthread, too", (void *)(uintptr_t)old_rdlock == found);
 }
 
 int main(void) {

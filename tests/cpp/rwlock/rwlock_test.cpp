@@ -8,11 +8,13 @@
 #include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <mutex>
+#include <pthread.h>
 #include <shared_mutex>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>
@@ -25,7 +27,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int plain_reads = 128; // a thread looks after 64, and a lock may turn biased at its second look
+static_assert(sizeof(lw_rwlock) <= 32);
+constexpr int plain_reads =
+    65 * 64; // a thread looks after 64 reads, and a lock may turn biased at its 65th look at the latest
 
 bool marked(const lw_rwlock &l) { return lw__rw_self && lw__rw_self->mark[lw__rw_position(&l)] == &l; }
 
@@ -92,6 +96,37 @@ TEST_P(Rwlock, ReadersShareAndWritersExclude) {
     EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
     EXPECT_EQ(lw_rwlock_write_unlock(&l), -EPERM);
     EXPECT_EQ(lw_rwlock_read_unlock(&l), -EPERM);
+}
+
+TEST_P(Rwlock, AReaderDoesNotBecomeAWriter) {
+    ASSERT_EQ(lw_rwlock_read_lock(&l), 0);
+    EXPECT_EQ(lw_rwlock_try_write(&l), -EBUSY);
+    EXPECT_EQ(lw_rwlock_write_lock_timeout(&l, 1'000'000), -ETIMEDOUT);
+    EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+}
+
+// A thread with a cancellation that waits for it sleeps for the lock in each way, and goes on.
+TEST_P(Rwlock, NoFunctionIsACancellationPoint) {
+    struct Waits {
+        lw_rwlock *lock;
+        int refused;
+    } waits{&l, 0};
+    ASSERT_EQ(lw_rwlock_write_lock(&l), 0);
+    pthread_t thread;
+    void *result = nullptr;
+    const auto body = [](void *given) -> void * {
+        auto *w = static_cast<Waits *>(given);
+        pthread_cancel(pthread_self());
+        w->refused += lw_rwlock_read_lock_timeout(w->lock, 2'000'000) == -ETIMEDOUT;
+        w->refused += lw_rwlock_write_lock_timeout(w->lock, 2'000'000) == -ETIMEDOUT;
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+        return given;
+    };
+    ASSERT_EQ(pthread_create(&thread, nullptr, body, &waits), 0);
+    ASSERT_EQ(pthread_join(thread, &result), 0);
+    EXPECT_EQ(result, &waits) << "the thread was cancelled";
+    EXPECT_EQ(waits.refused, 2);
+    EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
 }
 
 TEST_P(Rwlock, ATimeoutLeavesTheLockAsItWas) {
@@ -218,6 +253,25 @@ TEST_P(Rwlock, AWriterThatSleepsNoticesAHandedOverRelease) {
     writer.join();
 }
 
+// A thread that has given its marks back reads in a destructor of its data, which counts in the plain lock.
+TEST_P(Rwlock, AThreadReadsWhileItEnds) {
+    pthread_key_t key;
+    static int read; // by the destructor
+    read = 0;
+    const auto reads = [](void *given) {
+        auto *lock = static_cast<lw_rwlock *>(given);
+        const bool counted = lw_rwlock_read_lock(lock) == 0 && !lw__rw_self && lock->state == 1;
+        read += counted && lw_rwlock_read_unlock(lock) == 0;
+    };
+    ASSERT_EQ(pthread_key_create(&key, reads), 0); // after the library's own, whose destructor runs first
+    std::thread([&] {
+        EXPECT_FALSE(lw_rwlock_read_lock(&l) || lw_rwlock_read_unlock(&l));
+        pthread_setspecific(key, &l);
+    }).join();
+    EXPECT_EQ(read, 1);
+    pthread_key_delete(key);
+}
+
 TEST_P(Rwlock, AThreadThatEndsInsideLeavesTheLockHeld) {
     std::thread([&] { EXPECT_EQ(lw_rwlock_read_lock(&l), 0); }).join();
     EXPECT_EQ(lw_rwlock_try_write(&l), -EBUSY);
@@ -287,10 +341,34 @@ TEST(RwlockBound, ALockStaysPlainAfterOtherLocksBiasesEndedAndTurnsBiasedLater) 
         for (lw_rwlock &other : others)
             ASSERT_FALSE(lw_rwlock_write_lock(&other) || lw_rwlock_write_unlock(&other));
         l = LW_RWLOCK_INIT;
-        stayed += !read_often(l, plain_reads);
+        stayed += !read_often(l, 128); // two looks, after which only what was put off keeps it plain where ends cost little
     }
     EXPECT_GE(stayed, 10);
     EXPECT_TRUE(make_biased(l)) << "put off for ever";
+}
+
+// Of many locks that a thread writes often, one that it has not written between two looks is there by chance.
+TEST(RwlockBound, AThreadThatWritesOtherLocksWantsMoreLooks) {
+    lw_rwlock l = LW_RWLOCK_INIT, other = LW_RWLOCK_INIT;
+    for (int look = 0; look < 8; look++) {
+        for (int i = 0; i < 32; i++)
+            ASSERT_FALSE(lw_rwlock_write_lock(&other) || lw_rwlock_write_unlock(&other));
+        EXPECT_FALSE(read_often(l, 64)) << look;
+    }
+    EXPECT_TRUE(make_biased(l)) << "kept plain for ever";
+}
+
+// The time since the bias before ended is worked off already: a lock that is written seldom is plain for a moment only.
+TEST(RwlockBound, ALockThatIsWrittenSeldomTurnsBiasedAtOnce) {
+    lw_rwlock l = LW_RWLOCK_INIT;
+    int at_once = 0;
+    for (int i = 0; i < 11; i++) { // a thread that is stopped while it ends the bias pays for that
+        BIASED(l);
+        std::this_thread::sleep_for(20ms);
+        ASSERT_FALSE(lw_rwlock_write_lock(&l) || lw_rwlock_write_unlock(&l));
+        at_once += read_often(l, plain_reads);
+    }
+    EXPECT_GE(at_once, 6);
 }
 
 // Two words that writers keep equal, and a count of writes: wrong as soon as any two meet.
@@ -349,6 +427,48 @@ TEST(RwlockMemory, ALockMayBeUnmappedWhileItIsBiased) {
     }
     munmap(page, 4096);
 }
+
+// More threads than one block of memory has marks for: a writer looks at those of each.
+TEST(RwlockMarks, AWriterSeesEachOfManyThreads) {
+    constexpr int many = 130;
+    lw_rwlock l = LW_RWLOCK_INIT;
+    BIASED(l);
+    std::atomic<int> inside{0}, leaves{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < many; i++)
+        threads.emplace_back([&, i] {
+            EXPECT_EQ(lw_rwlock_read_lock(&l), 0);
+            EXPECT_TRUE(marked(l));
+            inside++;
+            for (int turn; (turn = leaves) <= i;)
+                leaves.wait(turn);
+            EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+        });
+    while (inside != many)
+        std::this_thread::yield();
+    for (std::thread &t : threads) { // as many as are left
+        EXPECT_EQ(lw_rwlock_try_write(&l), -EBUSY) << leaves.load();
+        leaves++;
+        leaves.notify_all();
+        t.join();
+    }
+    EXPECT_EQ(lw_rwlock_try_write(&l), 0);
+    EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+}
+
+#if !defined(LW_USER_EMULATION) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+int reads_without_memory() {
+    lw_rwlock l = LW_RWLOCK_INIT;
+    const rlimit none = {0, 0};
+    if (setrlimit(RLIMIT_AS, &none) || !make_biased(l) || lw_rwlock_read_lock(&l))
+        return 1;
+    const bool counted = !lw__rw_self && l.state == 1 && lw_rwlock_try_write(&l) == -EBUSY;
+    return !counted || lw_rwlock_read_unlock(&l) || lw_rwlock_write_lock(&l) || lw_rwlock_write_unlock(&l);
+}
+const int without_memory = exit_code_of_child(reads_without_memory); // before main(): this process has no marks yet
+
+TEST(RwlockMemory, WithoutMemoryForMarksReadersCountInThePlainLock) { EXPECT_EQ(without_memory, 0); }
+#endif
 
 #if !defined(LW_USER_EMULATION) && !defined(__SANITIZE_THREAD__)
 // Releases a lock instruction by instruction; its memory is gone from the moment on in which it is free, as when another thread takes, destroys
