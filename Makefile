@@ -26,7 +26,6 @@ check: ## format, lint, lengths, documentation, commit subjects: under a minute;
 	@scripts/check.sh $(ARGS)
 
 test: ## the tests of a change: check, native, Python, library for i386, arm64 and under ASan; ARGS=all: every test; or steps
-	@scripts/setup.sh test
 	@scripts/test.sh $(ARGS)
 
 kernel-test: ## the module in every kernel of Debian's by two compilers, and our patches in small kernels, emulated; ARGS names some

@@ -66,12 +66,16 @@ function(lw_add_googletest)
 endfunction()
 
 # Tests of the areas with LW_TEST_LABELS have those labels: which lane of scripts/test.sh runs them follows from that.
-# lw_test_command(NAME <test> COMMAND <program> [args…] [LABELS …] [TIMEOUT s] [LOCK name])
+# lw_test_command(NAME <test> COMMAND <program> [args…] [LABELS …] [TIMEOUT s] [LOCK name] [ONCE file…])
 # Registers a program as a test: natively once; for arm64 twice, under -cpu max (LSE) and
 # -cpu cortex-a57 (LL/SC only), so that no form goes untested and none is executed where it is missing.
-# Of tests with one LOCK only one runs at a time.
+# Of tests with one LOCK only one runs at a time. Where the outcome depends on nothing but the files ONCE, what has passed is not
+# repeated while these stay the same (tests/once).
 function(lw_test_command)
-  cmake_parse_arguments(T "" "NAME;TIMEOUT;LOCK" "COMMAND;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(T "" "NAME;TIMEOUT;LOCK" "COMMAND;LABELS;ENVIRONMENT;ONCE" ${ARGN})
+  if(T_ONCE)
+    list(PREPEND T_COMMAND ${PROJECT_SOURCE_DIR}/tests/once ${CMAKE_CURRENT_BINARY_DIR}/${T_NAME}.passed ${T_ONCE} --)
+  endif()
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 900)
   endif()

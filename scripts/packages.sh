@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# packages.sh measure|check|test|kernel|bench|fuzz|wheel|deb|package: sees to it that the system packages of a purpose are there.
+# packages.sh measure|check|test|rest|kernel|bench|fuzz|wheel|deb|package: sees to it that the system packages of a purpose are there.
 # A package counts as installed when the file or program that it is needed for exists.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-purpose=${1:?usage: packages.sh measure|check|test|kernel|bench|fuzz|wheel|deb|package}
+purpose=${1:?usage: packages.sh measure|check|test|rest|kernel|bench|fuzz|wheel|deb|package}
 case $purpose in
     measure | check) lists=(scripts/packages/measure.txt) ;;
     test | bench | fuzz | wheel | deb | package) lists=(scripts/packages/measure.txt "scripts/packages/$purpose.txt") ;;
-    kernel) lists=(scripts/packages/{measure,test,kernel}.txt) ;;
-    *) stop 2 "packages.sh: no purpose '$purpose': measure, check, test, kernel, bench, fuzz, wheel, deb or package" ;;
+    rest) lists=(scripts/packages/{measure,test,rest}.txt) ;;
+    kernel) lists=(scripts/packages/{measure,test,rest,kernel}.txt) ;;
+    *) stop 2 "packages.sh: no purpose '$purpose': measure, check, test, rest, kernel, bench, fuzz, wheel, deb or package" ;;
 esac
 
 header_there() {
@@ -60,7 +61,7 @@ lists_there() { compgen -G '/var/lib/apt/lists/*Packages*' >/dev/null; }
 # Tests name compilers of Debian 12 that another distribution may not have: those are left out, and the tests of them skip or fail.
 leave_out_what_is_lacking() {
     local package
-    [[ $purpose == test || $purpose == kernel ]] && command -v apt-cache >/dev/null || return 0
+    [[ $purpose == test || $purpose == rest || $purpose == kernel ]] && command -v apt-cache >/dev/null || return 0
     lists_there || [[ $(id -u) != 0 ]] || logged apt-update apt-get -o DPkg::Lock::Timeout=300 update
     lists_there || return 0
     for package in "${packages[@]}"; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh measure|check|test|kernel|bench|fuzz|wheel|deb|package [COMMAND…]: everything a purpose needs that is not in the checkout; silent when all is there.
+# setup.sh measure|check|test|rest|kernel|bench|fuzz|wheel|deb|package [COMMAND…]: everything a purpose needs that is not in the checkout; silent when all is there.
 # COMMAND needs the system packages alone: it runs while .venv is made.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"

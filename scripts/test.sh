@@ -1,31 +1,18 @@
 #!/usr/bin/env bash
 # test.sh [quick|rest|all|step…]: builds and runs tests, one headed step after the other, and sums up. Without words: quick.
-# A failing step does not keep the later ones from running.
+# A failing step does not keep the later ones from running. What the steps need is set up first.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# The quick lane is what a change is tested by; the rest is whole builds, emulated kernels, packages, browsers, and what
-# else takes minutes. `all` is both. CONTRIBUTING.md says what belongs where.
-quick=(check native library-i386 library-arm64 library-asan pytest)
+# The quick lane is what a change is tested by, with the native build first: pytest, which waits much, runs beside all that comes after
+# it. The rest is whole builds, emulated kernels, packages, browsers, and what else takes minutes. `all` is both. CONTRIBUTING.md says what belongs where.
+quick=(native check library-i386-asan library-arm64 pytest)
 rest=(i386 arm64 asan native-long pytest-long tsan)
 # What needs the network for minutes: of `all`, and not of what continuous integration waits for.
 network=(roots)
 
 jobs=$(nproc)
 passed=() failed=() skipped=()
-
-build() { # build PRESET [target…]
-    local preset=$1 launcher=()
-    shift
-    # Named, not left to the environment: a tree configured before ccache came takes it up too.
-    if [[ -n ${CMAKE_CXX_COMPILER_LAUNCHER:-} ]]; then
-        launcher=(-DCMAKE_C_COMPILER_LAUNCHER="$CMAKE_C_COMPILER_LAUNCHER"
-            -DCMAKE_CXX_COMPILER_LAUNCHER="$CMAKE_CXX_COMPILER_LAUNCHER")
-    fi
-    alone cmake --preset "$preset" -DLINEWRIGHT_TESTS=ON -DLINEWRIGHT_WERROR=ON "${launcher[@]}" \
-        >"$logs/configure-$preset.log" 2>&1 || { cat "$logs/configure-$preset.log"; return 1; }
-    alone cmake --build --preset "$preset" ${1:+--target "$@"}
-}
 
 # Labels of the tests that the quick lane leaves to the other.
 long='^(slow|system|packages)$'
@@ -42,9 +29,10 @@ run_tsan() {
     "${fixed[@]}" ctest --preset tsan --no-tests=error -j "$jobs"
 }
 
-# By file: what a file sets up once is set up once. In the order of tests/py/conftest.py, not by the number of tests.
+# By file: what a file sets up once is set up once. In the order of tests/py/conftest.py, not by the number of tests. One process more
+# than CPUs, since tests of the command wait for programs.
 run_pytest() { # run_pytest MARKERS
-    .venv/bin/python -m pytest -n "$jobs" --dist loadfile --no-loadscope-reorder --durations 10 -m "$1" tests/py
+    .venv/bin/python -m pytest -n $((jobs + 1)) --dist loadfile --no-loadscope-reorder --durations 10 -m "$1" tests/py
 }
 
 # Tests of the command wait much, and so do those of programs: once the native programs stand, pytest runs beside the other steps.
@@ -72,12 +60,11 @@ heading() {
         check) echo 'check: format, lint, lengths, documentation, commit subjects' ;;
         native) echo 'this machine: build, ctest' ;;
         native-long) echo 'this machine: ctest of what takes long' ;;
-        library-asan) echo 'AddressSanitizer and UBSan: library and readers of plans' ;;
+        library-i386-asan) echo 'i386 under AddressSanitizer and UBSan: library and readers of plans' ;;
         library-arm64) echo 'arm64 under qemu-user, with and without LSE: library' ;;
-        library-*) echo "${1#library-}: library" ;;
-        i386) echo 'i386: whole build, ctest of the programs' ;;
+        i386) echo 'i386: whole build, ctest' ;;
         arm64) echo 'arm64: whole build, ctest of the programs, and under an emulated kernel' ;;
-        asan) echo 'AddressSanitizer and UBSan: whole build, ctest of the programs' ;;
+        asan) echo 'AddressSanitizer and UBSan: whole build, ctest' ;;
         tsan) echo 'ThreadSanitizer: build, ctest' ;;
         pytest) echo 'pytest: the command, with the native probe' ;;
         roots) echo 'a clean root of another distribution, which one by the day' ;;
@@ -88,22 +75,23 @@ heading() {
 one() { # one STEP
     case $1 in
         check) scripts/check.sh ;;
-        native) build native && start_early && run_ctest native -LE "$long" ;;
-        native-long) build native && run_ctest native -L "$long" ;;
-        library-*) start_early && build "${1#library-}" lw_library_tests && run_ctest "${1#library-}" -LE "$long_elsewhere" ;;
+        native) scripts/build.sh native && start_early && run_ctest native -LE "$long" ;;
+        native-long) scripts/build.sh native && run_ctest native -L "$long" ;;
+        library-*) start_early && scripts/build.sh "${1#library-}" lw_library_tests && run_ctest "${1#library-}" -LE "$long_elsewhere" ;;
         pytest) if [[ -n $early ]]; then await_early; else run_pytest 'not slow and not cross'; fi ;;
         pytest-long) run_pytest 'slow or cross' ;;
-        tsan) build tsan && run_tsan ;;
+        tsan) scripts/build.sh tsan && run_tsan ;;
         # What most strangers do, and their compilers; all steps are for a release.
         roots) LINEWRIGHT_ROOT_STEPS=${LINEWRIGHT_ROOT_STEPS-measure pip compilers} tests/packages/roots/run ;;
-        *) build "$1" && run_ctest "$1" -L "$long_elsewhere" ;;
+        arm64) scripts/build.sh arm64 && run_ctest arm64 -L "$long_elsewhere" ;;
+        *) scripts/build.sh "$1" && run_ctest "$1" ;;
     esac
 }
 
 # Why a step cannot be tried, empty when it can.
 obstacle() {
     case $1 in
-        *i386 | *arm64) [[ $(uname -m) == x86_64 ]] || echo "only built on x86-64 machines" ;;
+        *i386* | *arm64) [[ $(uname -m) == x86_64 ]] || echo "only built on x86-64 machines" ;;
         roots)
             if [[ $(id -u) != 0 ]] || ! command -v debootstrap >/dev/null; then
                 echo "asks for root and debootstrap"
@@ -131,7 +119,6 @@ run_step() { # run_step STEP
     fi
 }
 
-mkdir -p "$logs"
 chosen=()
 for word in "${@:-quick}"; do
     case $word in
@@ -145,6 +132,17 @@ for word in "${@:-quick}"; do
             ;;
     esac
 done
+
+purpose=test
+for step in "${chosen[@]}"; do
+    [[ " ${quick[*]} " == *" $step "* ]] || purpose=rest
+done
+# The native build wants no Python of ours: it begins while .venv is first made. Should it fail, its step says so.
+ahead=()
+[[ ${chosen[0]} != native || -x .venv/bin/linewright ]] || ahead=(bash -c 'scripts/build.sh native || true')
+scripts/setup.sh "$purpose" "${ahead[@]}"
+
+mkdir -p "$logs"
 for i in "${!chosen[@]}"; do
     coming=("${chosen[@]:i + 1}")
     run_step "${chosen[i]}" </dev/null

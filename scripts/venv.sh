@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# venv.sh measure|check|test|kernel|bench|fuzz|wheel|deb|package: makes .venv with the command in it, straight from this checkout.
+# venv.sh measure|check|test|rest|kernel|bench|fuzz|wheel|deb|package: makes .venv with the command in it, straight from this checkout.
 # The stamps live inside .venv, so that they go when it goes; they are hashes, so that a git checkout
 # that only touches times sets nothing up again.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-purpose=${1:?usage: venv.sh measure|check|test|kernel|bench|fuzz|wheel|deb|package}
+purpose=${1:?usage: venv.sh measure|check|test|rest|kernel|bench|fuzz|wheel|deb|package}
 case $purpose in
     measure | bench | fuzz | wheel | deb) wanted='.[images]' stamps=(base check test package) ;;
     check) wanted='.[check]' stamps=(check test) ;;
-    test | kernel) wanted='.[test]' stamps=(test) ;;
+    test | rest | kernel) wanted='.[test]' stamps=(test) ;;
     package) wanted='.[package]' stamps=(package) ;;
-    *) stop 2 "venv.sh: no purpose '$purpose': measure, check, test, kernel, bench, fuzz, wheel, deb or package" ;;
+    *) stop 2 "venv.sh: no purpose '$purpose': measure, check, test, rest, kernel, bench, fuzz, wheel, deb or package" ;;
 esac
 
 # A moved checkout or another interpreter makes the scripts inside .venv point nowhere.

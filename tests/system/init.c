@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/klog.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
@@ -79,7 +80,10 @@ int main(void) {
         dup2(console, 1);
         dup2(console, 2);
     }
-    const char *limit = getenv("limit_s"); /* the kernel hands unknown boot parameters on as variables */
+    const char *limit = getenv("limit_s"),
+               *level = getenv("console_level"); /* boot parameters that the kernel does not know */
+    if (level)
+        klogctl(8, NULL, atoi(level)); /* of the kernel's messages only those below it reach the console */
     FILE *commands = fopen("/commands", "r");
     if (commands)
         run_all(commands, limit ? atoi(limit) : 60);

@@ -88,7 +88,7 @@ def main(argv: list[str]) -> int:
     with tempfile.NamedTemporaryFile(suffix=".cpio") as archive:
         archive.write(run_arm64.initramfs(options.init, commands, files))
         archive.flush()
-        line = f"console=ttyS0 quiet panic=-1 limit_s={options.limit}"
+        line = f"console=ttyS0 {run_arm64.QUIET_LATER} panic=-1 limit_s={options.limit}"
         line += f" memmap={PMEM_MB}M!{PMEM_AT_MB}M"
         machine = [qemu, "-M", "q35", "-cpu", "max"]
         machine += guest_words(folder / "vmlinuz", archive.name, line, 2, 512)
