@@ -2,11 +2,13 @@
 #include "find/costs.hpp"
 
 #include "find/perf.hpp"
+#include "find/processes.hpp"
 #include "find/session.hpp"
 #include "find/watch.hpp"
 
 #include <algorithm>
 #include <atomic>
+#include <ctime>
 #include <sched.h>
 #include <thread>
 #include <sys/ioctl.h>
@@ -82,7 +84,7 @@ void measure_watch(Costs &costs) {
     for (int i = 0; i < hits; i++) {
         std::uint64_t began = monotonic_ns(), armed, stored;
         {
-            Handle event(perf_open(watch_attributes(request), self, -1));
+            Handle event = open_watch(request);
             auto ring = event ? Ring::map(event.get(), 1) : std::nullopt;
             if (!ring || ioctl(event.get(), PERF_EVENT_IOC_REFRESH, 1) != 0)
                 return;
@@ -92,7 +94,7 @@ void measure_watch(Costs &costs) {
             if (samples_in(*ring) != 1)
                 return;
         }
-        set.push_back(armed - began);
+        set.push_back(armed - began + (monotonic_ns() - stored));
         hit.push_back(stored - armed);
     }
     costs.hit_ns = std::max<std::uint64_t>(median(hit), 1);
@@ -100,7 +102,98 @@ void measure_watch(Costs &costs) {
     costs.watch_measured = true;
 }
 
-constexpr int switch_rounds = 15, round_trips = 100;
+// Keeps the calling thread where it is.
+class OnOneCpu {
+public:
+    OnOneCpu() {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(sched_getcpu(), &one);
+        sched_getaffinity(0, sizeof before_, &before_);
+        sched_setaffinity(0, sizeof one, &one);
+        CPU_XOR(&others_, &before_, &one);
+    }
+    ~OnOneCpu() { sched_setaffinity(0, sizeof before_, &before_); }
+    OnOneCpu(const OnOneCpu &) = delete;
+    OnOneCpu &operator=(const OnOneCpu &) = delete;
+    const cpu_set_t &others() const { return others_; } // that it may use as well
+
+private:
+    cpu_set_t before_{}, others_{};
+};
+
+constexpr int setting_rounds = 15, settings = 8;
+
+// A thread that counts on another CPU. What is done from this one takes turns away from it.
+class Counting {
+public:
+    Counting() {
+        if (CPU_COUNT(&here_.others()) == 0)
+            return;
+        thread_ = std::thread([this] {
+            sched_setaffinity(0, sizeof(cpu_set_t), &here_.others());
+            tid_.store(static_cast<pid_t>(syscall(SYS_gettid)), std::memory_order_release);
+            while (!stop_.load(std::memory_order_relaxed)) {
+                timed_loop(turn_iterations);
+                turns_.fetch_add(1, std::memory_order_relaxed);
+            }
+        });
+        while (!tid_.load(std::memory_order_acquire))
+            sched_yield();
+    }
+    ~Counting() {
+        stop_.store(true, std::memory_order_relaxed);
+        if (thread_.joinable())
+            thread_.join();
+    }
+    Counting(const Counting &) = delete;
+    Counting &operator=(const Counting &) = delete;
+
+    pid_t tid() const { return tid_.load(std::memory_order_relaxed); } // 0 without another CPU
+    // Time and turns that `work` took.
+    template <class Work> std::pair<double, double> during(Work work) const {
+        std::uint64_t began = monotonic_ns(), turns = turns_.load(std::memory_order_relaxed);
+        work();
+        std::uint64_t took = monotonic_ns() - began;
+        return {static_cast<double>(took), static_cast<double>(turns_.load(std::memory_order_relaxed) - turns)};
+    }
+
+private:
+    static constexpr std::uint64_t turn_iterations = 500; // well below a microsecond
+    OnOneCpu here_;
+    std::atomic<pid_t> tid_{0};
+    std::atomic<bool> stop_{false};
+    std::atomic<std::uint64_t> turns_{0};
+    std::thread thread_;
+};
+
+// What a thread on another CPU loses by one watchpoint that is set and closed from here; 0 where that does not show.
+std::uint64_t lost_to_setting() {
+    alignas(64) static std::uint64_t untouched;
+    Counting there;
+    if (!there.tid())
+        return 0;
+    std::vector<std::uint64_t> lost, disturbed;
+    for (int i = 0; i < setting_rounds; i++) {
+        std::uint64_t slices = slices_of(there.tid());
+        auto [calm_ns, calm_turns] = there.during([] {
+            for (std::uint64_t began = monotonic_ns(); monotonic_ns() - began < window_ns;)
+                continue;
+        });
+        auto [busy_ns, busy_turns] = there.during([&] {
+            for (int k = 0; k < settings; k++) {
+                Handle event = open_watch({.tid = there.tid(), .address = reinterpret_cast<std::uint64_t>(&untouched)});
+                ioctl(event.get(), PERF_EVENT_IOC_REFRESH, 1);
+            }
+        });
+        double left_ns = busy_ns - busy_turns * calm_ns / std::max(calm_turns, 1.0);
+        auto &rounds = slices_of(there.tid()) == slices ? lost : disturbed; // another program had its CPU
+        rounds.push_back(static_cast<std::uint64_t>(std::max(left_ns, 0.0)) / settings);
+    }
+    return median(lost.empty() ? disturbed : lost);
+}
+
+constexpr int passes = 2, switch_rounds = 8, round_trips = 40;
 
 // Two threads of one CPU that hand a byte to each other; each round trip takes two changes of tasks.
 class Handing {
@@ -108,26 +201,18 @@ public:
     Handing() {
         if (pipe(there_) != 0 || pipe(back_) != 0)
             return;
-        cpu_set_t before, one;
-        CPU_ZERO(&one);
-        CPU_SET(sched_getcpu(), &one);
-        sched_getaffinity(0, sizeof before, &before);
-        sched_setaffinity(0, sizeof one, &one); // the new thread inherits it
-        other_ = std::thread([this] {
+        other_ = std::thread([this] { // it inherits the CPU
             tid_.store(static_cast<pid_t>(syscall(SYS_gettid)), std::memory_order_release);
             for (char byte; read(there_[0], &byte, 1) == 1 && write(back_[1], &byte, 1) == 1;)
                 continue;
         });
         while (!tid_.load(std::memory_order_acquire))
             sched_yield();
-        before_ = before;
     }
     ~Handing() {
         close(there_[1]);
-        if (other_.joinable()) {
+        if (other_.joinable())
             other_.join();
-            sched_setaffinity(0, sizeof before_, &before_);
-        }
         for (int fd : {there_[0], back_[0], back_[1]})
             close(fd);
     }
@@ -135,53 +220,63 @@ public:
     Handing &operator=(const Handing &) = delete;
 
     pid_t other() const { return tid_.load(std::memory_order_relaxed); }
-    std::uint64_t time_trips() {
+    std::uint64_t time_trips(bool interrupted) {
         char byte = 0;
+        timespec shortest{.tv_sec = 0, .tv_nsec = 1};
         std::uint64_t began = monotonic_ns();
         for (int i = 0; i < round_trips; i++)
-            if (write(there_[1], &byte, 1) != 1 || read(back_[0], &byte, 1) != 1)
+            if ((interrupted && nanosleep(&shortest, nullptr) != 0) || write(there_[1], &byte, 1) != 1 ||
+                read(back_[0], &byte, 1) != 1)
                 return 0;
         return monotonic_ns() - began;
     }
 
 private:
+    OnOneCpu here_;
     int there_[2] = {-1, -1}, back_[2] = {-1, -1};
     std::atomic<pid_t> tid_{0};
-    cpu_set_t before_{};
     std::thread other_;
 };
 
-// What such an event in each of two tasks of a CPU adds to a change between them; 0 where that does not show.
-std::uint64_t added_to_switch(const perf_event_attr &attributes) {
+// What such an event in each of two tasks of a CPU adds to a change between them, against none: a disabled one costs there, too. 0 where
+// that does not show. `interrupted`: a timer's interrupt comes before each round trip, and so a third change.
+std::uint64_t added_to_switch(const perf_event_attr &attributes, bool interrupted) {
     Handing handing;
     if (!handing.other())
         return 0;
-    Handle events[] = {Handle(perf_open(attributes, 0, -1)), Handle(perf_open(attributes, handing.other(), -1))};
     std::vector<std::uint64_t> without, with;
-    for (int i = 0; i < switch_rounds; i++) {
-        without.push_back(handing.time_trips());
+    for (int pass = 0; pass < passes; pass++) {
+        for (int i = 0; i < switch_rounds; i++)
+            without.push_back(handing.time_trips(interrupted));
+        Handle events[] = {Handle(perf_open(attributes, 0, -1)), Handle(perf_open(attributes, handing.other(), -1))};
         for (const Handle &event : events)
             ioctl(event.get(), PERF_EVENT_IOC_ENABLE, 0);
-        with.push_back(handing.time_trips());
-        for (const Handle &event : events)
-            ioctl(event.get(), PERF_EVENT_IOC_DISABLE, 0);
+        for (int i = 0; i < switch_rounds; i++)
+            with.push_back(handing.time_trips(interrupted));
     }
     // The shortest of each: other programs' time slices, which these would otherwise share, only lengthen them.
     std::uint64_t more = std::ranges::min(with), less = std::ranges::min(without);
-    return more > less && less ? (more - less) / (2 * round_trips) : 0;
+    return more > less && less ? (more - less) / ((interrupted ? 3 : 2) * round_trips) : 0;
 }
 
 } // namespace
 
-std::uint64_t measure_switch() { return added_to_switch(timer_attributes(10 * window_ns, false, false)); }
+std::uint64_t measure_switch() { return added_to_switch(timer_attributes(10 * window_ns, false, false), false); }
 
 Costs measure_costs() {
+    alignas(64) static std::uint64_t untouched;
+    // First of all: a thread that had an event before, and for a second every thread, is left more slowly than one that had none.
+    // Interrupted, since a virtual machine's debug registers are trapped once after each exit to the hypervisor.
+    std::uint64_t at_switch =
+        added_to_switch(watch_attributes({.address = reinterpret_cast<std::uint64_t>(&untouched)}), true);
     Costs costs;
     measure_sample(costs);
     measure_watch(costs);
-    alignas(64) static std::uint64_t untouched;
-    if (costs.watch_measured)
-        costs.watch_switch_ns = added_to_switch(watch_attributes({.address = reinterpret_cast<std::uint64_t>(&untouched)}));
+    if (costs.watch_measured) {
+        costs.watch_switch_ns = at_switch;
+        if (std::uint64_t lost = lost_to_setting())
+            costs.arm_ns = lost;
+    }
     return costs;
 }
 

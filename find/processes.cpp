@@ -73,6 +73,19 @@ bool wants_cpu(pid_t tid) {
     return !fields.empty() && fields[0] == "R";
 }
 
+// Of the numbers in schedstat (ns run, ns waited, times that it was given a CPU) the one at a place.
+static std::uint64_t schedstat(pid_t tid, int place) {
+    std::ifstream file(path(tid, "schedstat"));
+    std::uint64_t number = 0;
+    for (int at = 0; at <= place; at++)
+        file >> number;
+    return file ? number : 0;
+}
+
+std::uint64_t ran_ns(pid_t tid) { return schedstat(tid, 0); }
+
+std::uint64_t slices_of(pid_t tid) { return schedstat(tid, 2); }
+
 std::uint64_t switches_of(pid_t tid) {
     std::uint64_t sum = 0;
     std::ifstream file(path(tid, "status"));

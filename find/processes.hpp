@@ -23,6 +23,10 @@ std::vector<pid_t> family_of(pid_t pid);
 unsigned long long cpu_time(pid_t tid);
 // Whether a thread runs or waits for a CPU: it does not sleep.
 bool wants_cpu(pid_t tid);
+// How long a thread has run, to the last tick or change of tasks; 0 where the kernel does not say.
+std::uint64_t ran_ns(pid_t tid);
+// How often it was given a CPU; 0 where the kernel does not say.
+std::uint64_t slices_of(pid_t tid);
 // How often CPUs have left the threads of these processes for other tasks.
 std::uint64_t switches_of(const std::vector<pid_t> &family);
 std::uint64_t switches_of(pid_t tid); // of one thread

@@ -172,10 +172,10 @@ bool Run::by_cpu(const std::vector<pid_t> &family) {
     return false;
 }
 
-// CPU time of the program, with that inside the kernel, of which there may be no samples.
-std::uint64_t cpu_of_children() {
+// CPU time of the program (RUSAGE_CHILDREN) or our own, with that inside the kernel, of which there may be no samples.
+std::uint64_t cpu_of(decltype(RUSAGE_SELF) who) {
     rusage used{};
-    getrusage(RUSAGE_CHILDREN, &used);
+    getrusage(who, &used);
     auto seconds = static_cast<std::uint64_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec);
     return seconds * 1'000'000'000 + static_cast<std::uint64_t>(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1'000;
 }
@@ -297,7 +297,8 @@ void Run::loop() {
     while (true) {
         bool over_now = over(monotonic_ns()); // asked before the rings are drained: nothing of the end is missed
         drain();
-        watches_.step(monotonic_ns(), timers_ ? timers_->totals().samples * period_ns_ : 0);
+        watches_.step(monotonic_ns(), timers_ ? timers_->totals().samples * period_ns_ : 0,
+                      timers_ ? timers_->watchable() : std::set<int>{});
         describe(monotonic_ns());
         if (over_now)
             return;
@@ -329,7 +330,8 @@ void Run::finish() {
         .number("sample_cost_ns", signals_ ? signals_->handler_ns() : totals.samples * costs_.sample_ns)
         .number("switches", switched)
         .number("switch_cost_ns", switched * costs_.switch_ns)
-        .number("cpu_ns", program_ ? cpu_of_children() : 0)
+        .number("cpu_ns", program_ ? cpu_of(RUSAGE_CHILDREN) : 0)
+        .number("own_cpu_ns", cpu_of(RUSAGE_SELF))
         .number("elapsed_ns", monotonic_ns() - began_ns_);
     if (program_)
         line.text("ending", program_->exit_code() < 0 ? strsignal(-program_->exit_code()) : "exit")

@@ -169,6 +169,8 @@ void Timers::take_sample(const perf_event_header &record) {
     }
     totals_.samples++;
     active_.insert(sample_.pid);
+    if (machine_)
+        watchable_.insert(static_cast<int>(sample_.cpu));
     totals_.kernel += sample_.kernel;
     if (!sample_.kernel && sample_.bits)
         want_surroundings();

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -37,6 +38,8 @@ public:
 
     // Processes that samples came from since the last call.
     std::unordered_set<std::uint32_t> take_active() { return std::exchange(active_, {}); }
+    // CPUs that the program was seen on, where whole CPUs are sampled: so may they be watched.
+    const std::set<int> &watchable() const { return watchable_; }
     bool kernel() const { return kernel_; }
     bool whole_machine() const { return machine_; }
     std::size_t events() const { return events_.size(); }
@@ -62,6 +65,7 @@ private:
     bool machine_ = false;
     std::unordered_map<std::uint32_t, bool> family_; // of the machine's processes, whether they are the program's
     std::unordered_set<std::uint32_t> active_;
+    std::set<int> watchable_;
     std::vector<Handle> events_;
     struct Cpu {
         int first; // event that owns the ring

@@ -9,6 +9,9 @@
 #include <deque>
 #include <list>
 #include <map>
+#include <optional>
+#include <set>
+#include <vector>
 
 namespace lw::find {
 
@@ -22,10 +25,15 @@ struct Request {
     unsigned ms = 20; // longer for a thread that waits for a CPU
 };
 
-// The event that serves a request, disabled.
+// The event that serves a request, disabled, for accesses of the program's own code.
 perf_event_attr watch_attributes(const Request &request);
+// Opens it for its thread, or for all that a CPU runs; nothing on failure, errno says why. Where that is allowed the kernel's accesses count
+// too. x86 stops at them in any case: uncounted, every read() into a watched buffer would stop there until the time is over.
+Handle open_watch(const Request &request, int cpu = -1);
 
-// Arms watchpoints at a bounded rate: what they cost stays below a share of the CPU time that the program uses.
+// Arms watchpoints at a bounded rate: what they cost stays below a share of the CPU time that the program uses. Where CPUs are given, each
+// has one watchpoint for all threads that are asked about: a change of tasks then costs nothing, and one is set where there were as many as
+// threads. Else each thread has its own.
 class Watches {
 public:
     // `share` of the program's CPU time that they may cost, and what each costs.
@@ -33,8 +41,8 @@ public:
 
     void ask(const Request &request) { waiting_.push_back(request); }
     // Takes hits and ends of time, arms what is waiting and affordable. Called every few milliseconds; `busy_ns` is the CPU
-    // time that the program has used so far, as its samples say.
-    void step(std::uint64_t now_ns, std::uint64_t busy_ns);
+    // time that the program has used so far, as its samples say; `cpus` those that it was seen on, where whole CPUs may be watched.
+    void step(std::uint64_t now_ns, std::uint64_t busy_ns, const std::set<int> &cpus = {});
     bool idle() const { return waiting_.empty() && armed_.empty(); }
     std::uint64_t hits() const { return hits_; }
     std::uint64_t armed() const { return count_; }
@@ -46,17 +54,30 @@ public:
 private:
     static constexpr unsigned registers = 4;
 
-    struct Armed {
-        Request request;
+    struct Point {
         Handle event;
         Ring ring;
-        std::uint64_t since_ns, until_ns;
-        std::uint64_t switches; // of its thread before
+        int cpu;
     };
-    // Whether its thread wanted a CPU and had it for less than half of the time so far: a hit may still come.
-    static bool starved(const Armed &watch, std::uint64_t now_ns);
-    bool affordable() const;
-    void arm(const Request &request, std::uint64_t now_ns);
+    // Requests for the same bytes: of one thread, or of all threads where CPUs are watched.
+    struct Open {
+        Request request;
+        std::uint64_t ran_ns, switches; // of its thread before
+    };
+    struct Armed {
+        std::vector<Open> open{};
+        std::vector<Point> points{};
+        std::uint64_t since_ns = 0, until_ns = 0;
+        pid_t tid = 0; // 0: by CPU
+        std::size_t hits_left = 0;
+    };
+    bool free_for(pid_t tid) const;
+    bool affordable(std::size_t points) const;
+    std::optional<Point> set(const Request &request, int cpu);
+    void arm(const std::vector<Request> &requests, std::uint64_t now_ns, const std::set<int> &cpus);
+    static bool starved(const Armed &watch, const Open &open, std::uint64_t now_ns);
+    void close(Armed &watch, std::vector<Open>::iterator open);
+    void take_hits(Armed &watch);
     bool finished(Armed &watch, std::uint64_t now_ns);
     void report(const Request &request, const char *outcome, std::uint64_t after_ns, const Sample *sample);
 
@@ -66,7 +87,8 @@ private:
     std::uint64_t busy_ns_ = 0, hits_ = 0, count_ = 0, switches_ = 0;
     std::deque<Request> waiting_;
     std::list<Armed> armed_;
-    std::map<pid_t, unsigned> in_use_;
+    std::size_t points_ = 0;           // that are armed
+    std::map<pid_t, unsigned> in_use_; // by thread; 0: by CPU
 };
 
 } // namespace lw::find

@@ -8,25 +8,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = next(
-    parent for parent in Path(__file__).resolve().parents if (parent / "pyproject.toml").exists()
-)
-VENV = ROOT / ".venv" / "bin" / "python"
-if sys.prefix == sys.base_prefix and VENV.exists():
-    os.execv(VENV, [str(VENV), *sys.argv])
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "py")]
+from in_tree import ENVIRONMENT, FIND
 
-from support.finding import PLANTED, SAMPLER, SHARING  # noqa: E402
+# isort: split
+from support.finding import PLANTED, SAMPLER, SHARING
 
 KINDS = ("true", "false", "scattered", "false_plain", "fenced", "sums")
-ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("LINEWRIGHT_")} | {
-    "LINEWRIGHT_FIND": str(SAMPLER), "PYTHONPATH": str(ROOT)}  # fmt: skip
 
 
 def cost_ns(kind: str, seconds: float, apart: bool) -> float:
@@ -39,8 +30,7 @@ def cost_ns(kind: str, seconds: float, apart: bool) -> float:
 
 def said(kind: str, options: argparse.Namespace) -> dict | None:
     """The planted line's ceiling."""
-    command = [sys.executable, "-m", "linewright", "find", "--json"]
-    command += ["--prices", options.prices] if options.prices else []
+    command = [*FIND, "--json", *(["--prices", options.prices] if options.prices else [])]
     command += ["--", str(PLANTED), kind, "2", str(options.seconds)]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, check=True)
     lines = json.loads(done.stdout)["lines"]

@@ -7,32 +7,22 @@ against the result of their first run, and counts the runs in which a line is ne
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
-ROOT = next(
-    parent for parent in Path(__file__).resolve().parents if (parent / "pyproject.toml").exists()
-)
-VENV = ROOT / ".venv" / "bin" / "python"
-if sys.prefix == sys.base_prefix and VENV.exists():
-    os.execv(VENV, [str(VENV), *sys.argv])
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "py")]
+from in_tree import ENVIRONMENT, FIND
 
-from linewright.find import guard, result_file  # noqa: E402
-from support.finding import PLANTED, SAMPLER  # noqa: E402
+# isort: split
+from linewright.find import guard, result_file
+from support.finding import PLANTED, SAMPLER
 
 KINDS = ("true", "false", "false_plain", "reader_writer", "mutex", "own_lock", "private", "tls")
-ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("LINEWRIGHT_")} | {
-    "LINEWRIGHT_FIND": str(SAMPLER), "PYTHONPATH": str(ROOT)}  # fmt: skip
 
 
 def lines(kind: str, seconds: float, file: str) -> set[tuple[str, str]]:
     """Kind and name of every line of one run."""
-    command = [sys.executable, "-m", "linewright", "find", "--exact", "-o", file, "--"]
-    command += [str(PLANTED), kind, "2", str(seconds)]
+    command = [*FIND, "--exact", "-o", file, "--", str(PLANTED), kind, "2", str(seconds)]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     subprocess.run(command, env=ENVIRONMENT, check=True, **quiet)
     return {(hot.kind, guard.name(hot)) for hot in guard.travelling(result_file.read(file))}

@@ -21,32 +21,14 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-ROOT = next(
-    parent for parent in Path(__file__).resolve().parents if (parent / "pyproject.toml").exists()
-)
-VENV = ROOT / ".venv" / "bin" / "python"
-if sys.prefix == sys.base_prefix and VENV.exists():
-    os.execv(VENV, [str(VENV), *sys.argv])
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "py")]
+from in_tree import ENVIRONMENT, FIND, children
 
-from support.finding import PLANTED, SAMPLER  # noqa: E402
+# isort: split
+from support.finding import PLANTED, SAMPLER
 
 LONGEST_S = 4.0
 """Moments lie between 0 and this; a command needs a second or more to its first sample."""
 PATIENCE_S = 10.0
-
-
-def children(pid: int) -> dict[int, str]:
-    """Processes of a parent, and their names."""
-    found = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            name, rest = (folder / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
-        except (OSError, IndexError):
-            continue
-        if int(rest.split()[1]) == pid and rest.split()[0] != "Z":
-            found[int(folder.name)] = name
-    return found
 
 
 def alive(pid: int) -> bool:
@@ -66,13 +48,11 @@ def gone(pids: set[int]) -> bool:
 
 def one(joined: bool, victim: str, options: list[str], moment: float, folder: str) -> str:
     """What went wrong in one run, or nothing."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("LINEWRIGHT_")}
-    env |= {"LINEWRIGHT_FIND": str(SAMPLER), "PYTHONPATH": str(ROOT), "TMPDIR": folder}
     program = [str(PLANTED), "true", "1", "1"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     target = subprocess.Popen(program, **quiet) if joined else None
     asked = ["--pid", str(target.pid)] if joined else [*options, "--", *program]
-    find = subprocess.Popen([sys.executable, "-m", "linewright", "find", *asked], env=env, **quiet)
+    find = subprocess.Popen([*FIND, *asked], env=ENVIRONMENT | {"TMPDIR": folder}, **quiet)
     time.sleep(moment)
     samplers = {pid for pid, name in children(find.pid).items() if name == "linewright-find"}
     started = {pid for sampler in samplers for pid in children(sampler)}

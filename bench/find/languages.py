@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -21,15 +20,10 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-ROOT = next(
-    parent for parent in Path(__file__).resolve().parents if (parent / "pyproject.toml").exists()
-)
-VENV = ROOT / ".venv" / "bin" / "python"
-if sys.prefix == sys.base_prefix and VENV.exists():
-    os.execv(VENV, [str(VENV), *sys.argv])
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "py")]
+from in_tree import ENVIRONMENT, FIND
 
-from support.finding import SAMPLER  # noqa: E402
+# isort: split
+from support.finding import SAMPLER
 
 C = r"""
 #include <pthread.h>
@@ -313,7 +307,6 @@ def main() -> int:
         return 0
     print(f"| built | runs | {' | '.join(MARKS)} | other lines said to move |")
     print("| --- " * (len(MARKS) + 3) + "|")
-    environment = os.environ | {"LINEWRIGHT_FIND": str(SAMPLER), "PYTHONPATH": str(ROOT)}
     for name, (source, file, build) in BUILDS.items():
         if options.only not in name:
             continue
@@ -331,8 +324,8 @@ def main() -> int:
                 for _ in range(options.repeats):
                     words = ["--json", "--", *program, kind, str(options.seconds)]
                     done = subprocess.run(
-                        [sys.executable, "-m", "linewright", "find", *words],
-                        cwd=folder, env=environment,  # V8 writes its logs there
+                        [*FIND, *words],
+                        cwd=folder, env=ENVIRONMENT,  # V8 writes its logs there
                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                     )  # fmt: skip
                     said, more = judged(name, kind, json.loads(done.stdout))

@@ -24,25 +24,20 @@ import sys
 import time
 from pathlib import Path
 
-ROOT = next(
-    parent for parent in Path(__file__).resolve().parents if (parent / "pyproject.toml").exists()
-)
-VENV = ROOT / ".venv" / "bin" / "python"
-if sys.prefix == sys.base_prefix and VENV.exists():
-    os.execv(VENV, [str(VENV), *sys.argv])
-sys.path[:0] = [str(ROOT)]
+from in_tree import ROOT
 
-import numpy as np  # noqa: E402
-from scipy import stats  # noqa: E402
+# isort: split
+import numpy as np
+from scipy import stats
 
-from linewright.analysis.hypothesis_tests import ALPHA  # noqa: E402
-from linewright.run.interrupts import Interrupts  # noqa: E402
-from linewright.run.place import Place  # noqa: E402
-from linewright.run.programs import find_preload  # noqa: E402
-from linewright.trial import engine, heap_padding  # noqa: E402
-from linewright.trial.interim_analysis import AgainstBaseline  # noqa: E402
-from linewright.trial.runner import Helper, Runs  # noqa: E402
-from linewright.trial.trial_file import Session, TrialSetting  # noqa: E402
+from linewright.analysis.hypothesis_tests import ALPHA
+from linewright.run.interrupts import Interrupts
+from linewright.run.place import Place
+from linewright.run.programs import find_preload
+from linewright.trial import engine, heap_padding
+from linewright.trial.interim_analysis import AgainstBaseline
+from linewright.trial.runner import Helper, Runs
+from linewright.trial.trial_file import Session, TrialSetting
 
 SAME = "counter, the same setting twice"
 DECOYS = (SAME, "counter", "fields", "mutex", "told", "apart")

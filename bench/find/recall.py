@@ -13,23 +13,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
-ROOT = next(
-    parent for parent in Path(__file__).resolve().parents if (parent / "pyproject.toml").exists()
-)
-VENV = ROOT / ".venv" / "bin" / "python"
-if sys.prefix == sys.base_prefix and VENV.exists():
-    os.execv(VENV, [str(VENV), *sys.argv])
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "py")]
+from in_tree import ENVIRONMENT, FIND
 
-from scipy import stats  # noqa: E402
+# isort: split
+from scipy import stats
 
-from support.finding import CONTROLS, PLANTED, SAMPLER, SHARING, STAYING  # noqa: E402
+from support.finding import CONTROLS, PLANTED, SAMPLER, SHARING, STAYING
 
 BESIDE = {
     "pool": ("heap block", "heap memory", "anonymous memory", "jobs"),
@@ -38,8 +31,6 @@ BESIDE = {
 }
 """Lines that a kind shares truly besides the named one: the queue's own memory, the neighbours of a
 lock."""
-ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("LINEWRIGHT_")} | {
-    "LINEWRIGHT_FIND": str(SAMPLER), "PYTHONPATH": str(ROOT)}  # fmt: skip
 
 
 def reported(source: str, kind: str, options: argparse.Namespace) -> list[tuple[str, str]]:
@@ -52,10 +43,7 @@ def reported(source: str, kind: str, options: argparse.Namespace) -> list[tuple[
     )  # it has a quarter of the samples
     command = [
         *before,
-        sys.executable,
-        "-m",
-        "linewright",
-        "find",
+        *FIND,
         "--json",
         *more,
         "--",

@@ -26,7 +26,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section
 
 from linewright.elf.debug_files import debug_files
-from linewright.elf.frames import frame_address
+from linewright.elf.frames import frame
 
 MOST_BYTES = 512 << 20
 """Of debug information that is read; what has more has no types here."""
@@ -186,7 +186,7 @@ def framed(
         function = _function(unit, code) if unit else None
         base = _frame_base(path, function, code) if function else None
         for die in _live(function, code) if base and base[0] == register else ():
-            begin, what = _in_frame(die), _layout(_type(die))
+            begin, what = _in_frame(die, code), _layout(_type(die))
             if begin is None or not 0 <= displacement - base[1] - begin < what.size:
                 continue
             if added is None:
@@ -203,15 +203,17 @@ def _frame_base(path: str, function: DIE, code: int) -> tuple[int, int] | None:
     given = function.attributes.get("DW_AT_frame_base")
     expression = given.value if given and isinstance(given.value, list) else []
     if expression == [_OP_CALL_FRAME_CFA]:
-        return frame_address(path, code)
-    known = len(expression) == 1 and 0 <= expression[0] - _OP_REG < 32
-    return (expression[0] - _OP_REG, 0) if known else None
+        known = frame(path, code)
+        return known and known[:2]
+    by_register = len(expression) == 1 and 0 <= expression[0] - _OP_REG < 32
+    return (expression[0] - _OP_REG, 0) if by_register else None
 
 
-def _in_frame(die: DIE) -> int | None:
-    """Where a variable begins in the frame; None where it does not stay there."""
-    given = die.attributes.get("DW_AT_location")
-    expression = given.value if given and isinstance(given.value, list) else []
+def _in_frame(die: DIE, code: int) -> int | None:
+    """Where a variable begins in the frame at an address; None where it is not there."""
+    expression = _location(die, code)
+    if expression == [_OP_CALL_FRAME_CFA]:  # of Go, whose frames count from there
+        return 0
     return _number(expression[1:], signed=True) if expression[:1] == [_OP_FBREG] else None
 
 
@@ -227,12 +229,7 @@ def _live(scope: DIE, code: int) -> Iterator[DIE]:
 def _held(die: DIE, code: int, register: int) -> int | None:
     """What must be added to the register to have the variable's value at an address; None where it
     is not in that register."""
-    given = die.attributes.get("DW_AT_location")
-    if given is None:
-        return None
-    expression = given.value
-    if not isinstance(expression, list):
-        expression = _listed(die, given, code)
+    expression = _location(die, code)
     if expression == [_OP_REG + register]:
         return 0
     if expression[:1] == [_OP_BREG + register] and expression[-1] == _OP_STACK_VALUE:
@@ -240,8 +237,11 @@ def _held(die: DIE, code: int, register: int) -> int | None:
     return None
 
 
-def _listed(die: DIE, given: AttributeValue, code: int) -> list[int]:
-    """Of a variable that moves, where it is at an address."""
+def _location(die: DIE, code: int) -> list[int]:
+    """Where a variable is at an address of code, as an expression; empty where that is not said."""
+    given = die.attributes.get("DW_AT_location")
+    if given is None or isinstance(given.value, list):
+        return given.value if given else []
     base = die.cu.get_top_DIE().attributes.get("DW_AT_low_pc")
     begin = base.value if base else 0
     lists = LocationParser(die.dwarfinfo.location_lists())

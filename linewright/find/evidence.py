@@ -3,9 +3,10 @@ in the same stretch of time."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import NamedTuple
 
 from linewright.find.decode import NEAR, Decoder, Operand
@@ -22,6 +23,14 @@ class LinePlace(NamedTuple):
 
     space: tuple[int, ...]
     line: int
+    owners: frozenset = frozenset()
+    """The heap blocks that held it, where others had the same bytes at other times."""
+
+    @property
+    def unclear(self) -> bool:
+        """Whether that was about the time when one block followed another, so that it is not known
+        which of them it was."""
+        return any(a.reuses(b) for a, b in combinations(self.owners, 2))
 
     @property
     def pair(self) -> LinePlace:
@@ -82,8 +91,8 @@ class Evidence:
     """Of the samples, those that fall only near a plain access."""
     by_thread: Counter[int] = field(default_factory=Counter)
     near_by_thread: Counter[int] = field(default_factory=Counter)
-    uses: list[tuple[int, int]] = field(default_factory=list)
-    """Time in ns and CPU of each sample, where the source names the CPU."""
+    uses_at: dict[SiteKey, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
+    """Time in ns and CPU of each sample by its site, where the source names the CPU."""
     watched: bool = False
     """Some of the threads' bytes were seen by watchpoints."""
     accesses: int = 0
@@ -91,6 +100,11 @@ class Evidence:
     by_process: Counter[int] = field(default_factory=Counter)
     """Accesses, where every one is seen: between processes no takeover is, since each is watched by
     itself."""
+
+    @property
+    def uses(self) -> list[tuple[int, int]]:
+        """The same of all sites."""
+        return [use for uses in self.uses_at.values() for use in uses]
 
     @property
     def when_ns(self) -> int:
@@ -115,7 +129,7 @@ class Evidence:
         self.samples += 1
         self.by_thread[sample.tid] += 1
         if sample.cpu is not None:
-            self.uses.append((sample.time_ns, sample.cpu))
+            self.uses_at[site].append((sample.time_ns, sample.cpu))
 
     def add(self, other: Evidence) -> None:
         """Another line's evidence to this one's."""
@@ -129,7 +143,8 @@ class Evidence:
         self.near += other.near
         self.by_thread += other.by_thread
         self.near_by_thread += other.near_by_thread
-        self.uses += other.uses
+        for site, uses in other.uses_at.items():
+            self.uses_at[site] += uses
 
     def touch(self, tid: int, offset: int, size: int, writes: bool, time_ns: int) -> None:
         thread = self.thread(tid)
@@ -200,18 +215,41 @@ class LineEvidence:
     def __init__(self, spaces: Spaces) -> None:
         self._spaces = spaces
         self.known: dict[LinePlace, Evidence] = {}
+        self._owners: Callable[[int, int, int], frozenset] = lambda *_: frozenset()
 
-    def place(self, pid: int, address: int) -> LinePlace:
-        """The line that holds an address."""
+    def place(self, pid: int, address: int, when_ns: int = 0) -> LinePlace:
+        """The line that holds an address, at a time where that is known."""
         key = self._spaces.key(pid, address)
-        return LinePlace(key.space, key.at // LINE)
+        owners = self._owners(pid, address // LINE * LINE, when_ns)
+        return LinePlace(key.space, key.at // LINE, owners)
 
-    def at(self, pid: int, address: int) -> Evidence:
+    def part(self, owners: Callable[[int, int, int], frozenset]) -> None:
+        """Tell uses of a line apart by the heap blocks that held it then: `owners` gives those of
+        a process's line at a time."""
+        self._owners, known = owners, self.known
+        self.known = {}
+        for e in known.values():
+            e.place = self.place(e.pid, e.address, e.when_ns)
+            self.known[e.place] = e
+
+    def at(self, pid: int, address: int, when_ns: int = 0) -> Evidence:
         """Its evidence, new where nothing was known."""
-        place = self.place(pid, address)
+        place = self.place(pid, address, when_ns)
         if place not in self.known:
             self.known[place] = Evidence(place, pid, address // LINE * LINE)
         return self.known[place]
+
+    def drop_unclear(self) -> None:
+        """Forget what was seen about the time when one block followed another, which may be of
+        either, of lines whose blocks are mostly known."""
+        uses: Counter[tuple] = Counter()
+        for place, e in self.known.items():
+            uses[place.space, place.line] += -len(e.uses) if place.unclear else len(e.uses)
+        self.known = {
+            place: e
+            for place, e in self.known.items()
+            if not place.unclear or uses[place.space, place.line] <= 0
+        }
 
     def drop(self, is_ours: Callable[[int, int], bool]) -> None:
         """Forget lines of memory that is there for our sake only."""
@@ -242,7 +280,7 @@ def put(lines: LineEvidence, sample: Sample, operand: Operand) -> None:
     address = operand.address(sample.registers)
     if address is None:
         return
-    evidence = lines.at(sample.pid, address)
+    evidence = lines.at(sample.pid, address, sample.time_ns)
     evidence.touch(
         sample.tid, address % LINE, operand.size, operand.access != "read", sample.time_ns
     )
@@ -263,13 +301,15 @@ def collect_near(
             continue
         sure = decoder.sure(sample.pid, sample.ip, sample.bits)
         own = sure.address(sample.registers) if sure else None
-        if own is not None and lines.place(sample.pid, own) in wanted:
+        if own is not None and lines.place(sample.pid, own, sample.time_ns) in wanted:
             continue
         for operand in decoder.close(sample.pid, sample.ip, sample.bits):
             if not (operand.fenced or (sure is None and -1 <= operand.distance <= NEAR)):
                 continue
             address = operand.address(sample.registers)
-            place = lines.place(sample.pid, address) if address is not None else None
+            if address is None:
+                continue
+            place = lines.place(sample.pid, address, sample.time_ns)
             if place in wanted:
                 evidence = lines.known[place]
                 site = SiteKey(sample.pid, operand.ip, operand.access, operand.mnemonic)

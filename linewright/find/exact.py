@@ -114,12 +114,21 @@ def run(plugin: Path, command: Sequence[str]) -> tuple[ExactRun, int]:
         for path in sorted(Path(folder).iterdir()):
             with path.open("rb") as lines:
                 found.take(lines)
+    if not found.complete and not _takes_plugins(emulator):
+        # As the qemu-user of Ubuntu 24.04.
+        allowed = "install a qemu-user whose --help names -plugin"
+        raise UserError(f"{emulator} was built without plugins", "--exact", allowed)
     if not found.complete:
         raise RunError(
             f"{EMULATORS[arch]} ended with {done.returncode} and left no accesses: was the "
             "program killed?"
         )
     return found, done.returncode
+
+
+def _takes_plugins(emulator: str) -> bool:
+    said = subprocess.run([emulator, "--help"], capture_output=True, text=True)
+    return "-plugin" in said.stdout
 
 
 def _arch_of(program: str) -> str:

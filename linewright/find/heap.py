@@ -7,9 +7,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 
+from linewright.find.evidence import LINE
 from linewright.find.objects import Block
 from linewright.find.sharing_schema import Map
 from linewright.find.space import Spaces
@@ -20,8 +22,28 @@ HEADER = 64
 COLUMNS = 8
 """Numbers of a block: process, address, size, four return addresses, time of birth."""
 BYTES = HEADER + SLOTS * 8 * (2 + COLUMNS)
-SLACK_NS = 10_000_000
-"""How coarse the times of birth and death are."""
+TICK_NS = 10_000_000
+"""Times of birth and death are those of the last tick before: up to so much too early."""
+
+
+class BlockRows(NamedTuple):
+    """Blocks of a process by their beginnings: start, end, birth, death (0 of a living one) and
+    four addresses; and the farthest end up to each."""
+
+    rows: np.ndarray
+    reach: np.ndarray
+
+    @classmethod
+    def of(cls, rows: np.ndarray) -> BlockRows:
+        rows = rows[np.argsort(rows[:, 0], kind="stable")]
+        return cls(rows, np.maximum.accumulate(rows[:, 1]))
+
+    def over(self, begin: int, end: int) -> np.ndarray:
+        """Those that ever held one of these bytes."""
+        first = np.searchsorted(self.reach, np.uint64(begin), "right")
+        behind = np.searchsorted(self.rows[:, 0], np.uint64(end), "left")
+        some = self.rows[first:behind]
+        return some[some[:, 1] > np.uint64(begin)]
 
 
 class HeapTable:
@@ -30,8 +52,9 @@ class HeapTable:
     def __init__(self, path: str, spaces: Spaces, mapped: str = "") -> None:
         """`mapped` is the path that the programs know the file by, where that is another one."""
         self._path, self._spaces, self._mapped = path, spaces, mapped or path
-        self._blocks: dict[int, np.ndarray] = {}
-        """By process: start, end, birth, death (0 of a living block) and the addresses."""
+        self._blocks: dict[int, BlockRows] = {}
+        self._reused: dict[tuple[int, int], np.ndarray] = {}
+        """By process and line: the blocks that had the same bytes as others, of other calls."""
         self.dropped = 0
         self.missing = ""
         """Why no block is known: ``other_version``, ``not_loaded``, ``unread``; empty where some
@@ -53,28 +76,53 @@ class HeapTable:
         pids, starts, sizes = blocks[:, :3].T
         ends = starts + np.maximum(sizes, 1)
         table = np.column_stack([starts, ends, blocks[:, -1], died, blocks[:, 3:-1]])
-        self._blocks = {int(pid): table[pids == pid] for pid in np.unique(pids)}
+        self._blocks = {int(pid): BlockRows.of(table[pids == pid]) for pid in np.unique(pids)}
 
     def find(self, pid: int, address: int, when_ns: int = 1 << 62) -> Block | None:
-        """The block that held the address at a time, without one the living block; a forked
-        process has its parent's."""
+        """The block that held the address at a time, without one the living block; None also where
+        it may have been either of two."""
+        for rows in self._over(pid, address, address + 1):
+            if blocks := set(map(_block, _then(rows, when_ns))):
+                return blocks.pop() if len(blocks) == 1 else None
+        return None
+
+    def owners(self, pid: int, line: int, when_ns: int) -> frozenset[Block]:
+        """Of the blocks that had bytes of a line which other calls' blocks had at other times,
+        those that held them at this time."""
+        place = (pid, line)
+        if place not in self._reused:
+            none = np.empty((0, COLUMNS), "<u8")
+            some = np.concatenate([none, *self._over(pid, line, line + LINE)])
+            blocks = list(map(_block, some))
+            again = [any(b.reuses(other) for other in blocks) for b in blocks]
+            self._reused[place] = some[np.array(again, dtype=bool)]
+        reused = self._reused[place]
+        return frozenset(map(_block, _then(reused, when_ns)) if len(reused) else ())
+
+    def _over(self, pid: int, begin: int, end: int) -> Iterator[np.ndarray]:
+        """Blocks that ever held one of these bytes, of a process and of those it was forked of."""
         seen: int | None = pid
         while seen is not None:
             if seen in self._blocks:
-                t, at = self._blocks[seen], np.uint64(address)
-                some = t[(t[:, 0] <= at) & (at < t[:, 1]) & (t[:, 2] <= when_ns + SLACK_NS)]
-                some = some[(some[:, 3] == 0) | (some[:, 3] + np.uint64(SLACK_NS) >= when_ns)]
-                if len(some):
-                    start, end, _, _, *callers = map(int, some[np.argmax(some[:, 2])])
-                    return Block(start, end - start, tuple(c for c in callers if c))
+                yield self._blocks[seen].over(begin, end)
             seen = self._spaces.parents.get(seen)
-        return None
 
     def is_table(self, mapping: Map | None) -> bool:
         """Whether a mapping is this table's own: it travels too, and only because we look."""
         return mapping is not None and (
             mapping.path == self._mapped or mapping.path.startswith("/memfd:linewright-find-heap")
         )
+
+
+def _then(rows: np.ndarray, when_ns: int) -> np.ndarray:
+    """Of blocks those that may have lived at a time."""
+    alive = (rows[:, 3] == 0) | (rows[:, 3] + np.uint64(TICK_NS) >= np.uint64(when_ns))
+    return rows[alive & (rows[:, 2] <= np.uint64(when_ns))]
+
+
+def _block(row: np.ndarray) -> Block:
+    start, end, _, _, *callers = map(int, row)
+    return Block(start, end - start, tuple(c for c in callers if c))
 
 
 @contextmanager

@@ -1,19 +1,12 @@
-"""Runs the sampler on a program or process: reads its lines, asks for watchpoints, gives back
-everything for the judgement."""
+"""Reads the sampler's lines, asks for watchpoints, gives back everything for the judgement."""
 
 from __future__ import annotations
 
-import os
-import shlex
-import subprocess
 import time
 from collections import deque
-from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import BinaryIO, TextIO
 
-from linewright.errors import RunError, UserError
+from linewright.errors import RunError
 from linewright.find import stream
 from linewright.find.decode import POINTER, STACK_POINTER, Decoder
 from linewright.find.evidence import LineEvidence
@@ -36,8 +29,6 @@ from linewright.find.sharing_schema import (
 from linewright.find.space import PAGE, Spaces
 from linewright.find.stream import StreamError
 from linewright.find.watching import Watcher
-from linewright.run.place import LOST, Place
-from linewright.run.process import end, start
 
 ASK_EVERY = 64
 """Samples between looks for lines to watch."""
@@ -46,19 +37,6 @@ FIRST_ASK = 100
 AHEAD = 0.03
 """Share of one CPU's time, at most, that goes to decoding while the program runs: what is left of
 thousands of places is decoded when it has ended, and delays the answer."""
-
-
-class SamplingRefusal(RunError):
-    """perf_event_open is not allowed here; the text names the setting."""
-
-
-def fail(line: Failure) -> None:
-    """Raise what a failure of the sampler means here."""
-    if line.code == 2:
-        raise UserError(
-            line.why, "find", "allowed: a program that can be run, or --pid of a running process"
-        )
-    raise {4: SamplingRefusal}.get(line.code, RunError)(line.why)
 
 
 @dataclass
@@ -83,6 +61,8 @@ class SamplerOutput:
     """Of it what is not decoded yet, in order."""
     ahead_ns: int = 0
     """CPU time that went to decoding so far."""
+    reading_ns: int = 0
+    """CPU time of this process, where it ran on the program's machine, until the stream's end."""
     damaged: str = ""
     """Why the stream ends early; empty where it does not."""
     lost: bool = False
@@ -122,7 +102,7 @@ class SamplerOutput:
             case End():
                 self.end = line
             case Failure():
-                fail(line)
+                stream.fail(line)
             case _:
                 raise StreamError(
                     f"the sampler wrote a {type(line).__name__} line, which no live run has"
@@ -160,7 +140,7 @@ def gather(
     parsed = stream.read(lines)
     first = next(parsed, None)
     if isinstance(first, Failure):
-        fail(first)
+        stream.fail(first)
     if not isinstance(first, Start):
         raise RunError(
             "the sampler wrote nothing" if first is None else "the sampler's first line is no start"
@@ -177,89 +157,3 @@ def gather(
     except StreamError as error:
         gathered.damaged = str(error)
     return gathered
-
-
-class _Sender:
-    """Writes requests without ever holding up the reading: the sampler reads them when it can."""
-
-    def __init__(self, fd: int) -> None:
-        self._file = os.fdopen(fd, "wb", buffering=0)
-        os.set_blocking(fd, False)
-        self._left = b""
-
-    def __call__(self, request: str) -> None:
-        self._left += request.encode()
-        try:
-            written = self._file.write(self._left)
-            self._left = self._left[written or 0 :]
-        except (BlockingIOError, BrokenPipeError):
-            return
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def run(
-    place: Place,
-    sampler: str,
-    arguments: Sequence[str],
-    program: Sequence[str],
-    watch: bool,
-    files: Files,
-    output: TextIO | None = None,
-) -> SamplerOutput:
-    """Run the sampler at a place, and that the program with our standard output (or another one)
-    and error: here with our input too, elsewhere with an empty one."""
-    words = [*arguments, *(["--", *program] if program else [])]
-    talk = _talk_there if place.far else _talk_here
-    with ExitStack() as stack:
-        process, lines, send = talk(place, sampler, words, stack, output)
-        try:
-            gathered = gather(lines, send, watch, files)
-        finally:
-            send.close()  # a sampler that is still there ends for it
-            code = process.wait()
-    if gathered.end is None:
-        gathered.lost = place.far and code == LOST
-        there = " there" if place.far else ""
-        gathered.damaged = (
-            gathered.damaged
-            or (gathered.lost and place.link.lost)
-            or f"the sampler{there} ended with {code} before its last line"
-        )
-    return gathered
-
-
-_Talk = tuple[subprocess.Popen, BinaryIO, _Sender]
-"""The sampler, the lines that it writes, and what takes requests to it."""
-
-
-def _talk_here(
-    place: Place, sampler: str, words: Sequence[str], stack: ExitStack, output: TextIO | None
-) -> _Talk:
-    receive, to = os.pipe()
-    commands, send = os.pipe()
-    given = [sampler, "--to", str(to), "--commands", str(commands), *words]
-    process = subprocess.Popen(given, pass_fds=(to, commands), stdout=output)
-    os.close(to)
-    os.close(commands)
-    return process, stack.enter_context(os.fdopen(receive, "rb")), _Sender(send)
-
-
-def _talk_there(
-    place: Place, sampler: str, words: Sequence[str], stack: ExitStack, output: TextIO | None
-) -> _Talk:
-    """Lines and requests have pipes of their own there, since the program has the standard
-    streams."""
-    lines, commands = (shlex.quote(f"{place.folder}/{name}") for name in ("lines", "commands"))
-    place.look(f"rm -f {lines} {commands} && mkfifo {lines} {commands}")
-    line = shlex.join([sampler, "--to", "4", "--commands", "5", *words])
-    held = place.held(f"{line} </dev/null 4>{lines} 5<>{commands}", to=commands)
-    process = start(held, own_session=True, stdout=output, stderr=None)
-    reader = start(
-        place.shell(f"exec cat {lines}"), own_session=True, stdin=subprocess.DEVNULL, stderr=None
-    )
-    stack.callback(end, reader)
-    send = _Sender(os.dup(process.stdin.fileno()))
-    process.stdin.close()
-    return process, reader.stdout, send

@@ -6,16 +6,20 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import shutil
+import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
+import msgspec
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 from linewright.elf.loadable import without_sections
 from linewright.errors import LinewrightError
+from linewright.find.sharing_schema import Map
 from linewright.run.place import packed, unpacked
 
 MOST_FILE = 512 * 2**20
@@ -27,31 +31,99 @@ HEAD = 8192
 program headers."""
 
 
+JCMD_S = 20
+"""Longest wait for a Java machine to list its methods."""
+_DELETED = " (deleted)"
+"""What the kernel puts behind the path of a file that has lost its name."""
+
+
+def is_file(mapping: Map) -> bool:
+    """Whether a file with symbols may lie there."""
+    return (
+        mapping.path.startswith("/")
+        and bool(mapping.inode)
+        and not mapping.path.startswith(("/dev/", "/memfd:", "/SYSV"))
+    )
+
+
 class Files:
     """Files of this machine, as the sampled processes see them."""
 
     def __init__(self) -> None:
-        self._elsewhere: dict[str, str] = {}
+        self._places: dict[str, tuple[str, int, Map]] = {}
+        """By path: where its file is read, that file's number, and the mapping."""
+        self._inodes: dict[str, int] = {}
+        self._here: dict[str, str] = {}
+        self.left_out: dict[str, str] = {}
+        """Files from which nothing is named, with the reason as `note` has it."""
 
-    def mapped(self, pid: int, path: str) -> None:
-        """A process has mapped a file: in another mount namespace (a container's) its path may name
-        another file here, so its own is held open."""
-        if path in self._elsewhere or not path.startswith("/"):
-            return
-        try:
-            if os.readlink(f"/proc/{pid}/ns/mnt") == os.readlink("/proc/self/ns/mnt"):
-                return
-            held = os.open(f"/proc/{pid}/root{path}", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return  # it has ended, or is another user's
-        self._elsewhere[path] = f"/proc/{os.getpid()}/fd/{held}"
+    def mapped(self, line: Map) -> Map:
+        """The mapping, by a path that stands for its file alone."""
+        if not is_file(line):
+            return line
+        if line.path.endswith(_DELETED):
+            line = msgspec.structs.replace(line, path=line.path.removesuffix(_DELETED))
+        path = line.path
+        if self._inodes.setdefault(path, line.inode) != line.inode:
+            path += f" (inode {line.inode})"  # another process mapped another file of this name
+        held = line.executable or (line.writable and not line.shared)
+        if held and not self._places.get(path, ("",))[0]:
+            self._places[path] = (*self._place(line), line)
+        return line if path == line.path else msgspec.structs.replace(line, path=path)
 
-    left_out: Sequence[str] = ()
-    """Files that are too long to be fetched, for the page."""
+    def _place(self, line: Map) -> tuple[str, int]:
+        """Where the mapped file is read, and its number. Its path may lead to another file by now
+        (it was replaced), or here (the process is in a container): then it is held open. Empty
+        where only another file can be reached."""
+        path, proc = line.path, f"/proc/{line.pid}"
+        with contextlib.suppress(OSError):
+            own = "/proc/self"
+            if any(os.readlink(proc + at) != os.readlink(own + at) for at in ("/ns/mnt", "/root")):
+                path = f"{proc}/root{path}"
+        begin = 0
+        for file in (path, f"{proc}/exe", f"{proc}/map_files/"):
+            with contextlib.suppress(OSError):
+                if file.endswith("/"):
+                    begin, span = _span(line)
+                    file += span
+                if os.stat(file).st_ino == line.inode:
+                    return _held(file, line.path), line.inode
+        # Some file systems number a file otherwise in a mapping.
+        with contextlib.suppress(OSError):
+            build = build_id(_head(f"{proc}/mem", begin)) if begin else ""
+            if build and build == build_id(_head(path, 0)):
+                return _held(path, line.path), os.stat(path).st_ino
+        return "", 0
 
     def here(self, path: str) -> str:
         """A file here that holds what `path` does there; empty where there is none."""
-        return self._elsewhere.get(path, path)
+        path = path.removesuffix(_DELETED)
+        if path not in self._here:
+            self._here[path] = self._still(path)
+        return self._here[path]
+
+    def _still(self, path: str) -> str:
+        """The same, found anew where the file was replaced since it was mapped."""
+        if path not in self._places:
+            return path
+        file, inode, line = self._places[path]
+        with contextlib.suppress(OSError):
+            if file and os.stat(file).st_ino == inode:
+                return file
+        file, _ = self._place(line)
+        if not file:
+            self.left_out[path] = "replaced"
+        return file
+
+    def ask_java(self, pid: int) -> bool:
+        """Have a Java machine that still runs list its methods in /tmp (JDK 17 or later)."""
+        jcmd = shutil.which("jcmd")
+        if jcmd is None or not os.path.exists(f"/proc/{pid}"):
+            return False
+        words = [jcmd, str(pid), "Compiler.perfmap"]
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            return not subprocess.run(words, capture_output=True, timeout=JCMD_S).returncode
+        return False
 
     def inode(self, path: str) -> int:
         """The file's number there; 0 where there is none."""
@@ -75,10 +147,13 @@ class RemoteFiles(Files):
             os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "linewright", "files"
         )
         self._known: dict[str, tuple[str, int]] = {}
-        self.left_out: list[str] = []
 
-    def mapped(self, pid: int, path: str) -> None:
-        """Processes of another machine are not asked."""
+    def _place(self, line: Map) -> tuple[str, int]:
+        """It is fetched by its path; processes of another machine are not asked."""
+        return line.path, line.inode
+
+    def ask_java(self, pid: int) -> bool:
+        return False
 
     def here(self, path: str) -> str:
         return self._find(path)[0]
@@ -98,8 +173,8 @@ class RemoteFiles(Files):
         said = self._look(f"ls -diL {name} && wc -c <{name} && head -c {HEAD} {name}")
         first, second, head = said.split(b"\n", 2)
         inode, size = int(first.split()[0]), int(second)
-        if size > MOST_FILE:
-            self.left_out.append(path)
+        if self._inodes.get(path, inode) != inode or size > MOST_FILE:
+            self.left_out[path] = "too_large" if size > MOST_FILE else "replaced"
             return "", inode
         build = build_id(head)
         place = self._kept / f"{build}-{size}" if build else None
@@ -125,6 +200,31 @@ class RemoteFiles(Files):
         os.replace(name, place)  # whole or not at all: another command may fetch it, too
         _prune(folder)
         return place
+
+
+def _span(line: Map) -> tuple[int, str]:
+    """Where its process has the beginning of a mapping's file, or 0, and the mapping's own span as
+    map_files calls it."""
+    with open(f"/proc/{line.pid}/maps") as maps:
+        known = [(*(int(at, 16) for at in f[0].split("-")), f) for f in map(str.split, maps)]
+    for start, end, own in known:
+        if start <= line.start < end:
+            same = [(at, f[2]) for at, _, f in known if f[3:5] == own[3:5]]
+            return next((at for at, offset in same if not int(offset, 16)), 0), f"{start:x}-{end:x}"
+    return 0, ""
+
+
+def _head(path: str, begin: int) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        file.seek(begin)
+        return file.read(HEAD)
+
+
+def _held(path: str, plain: str) -> str:
+    """The plain path, or one that leads to the same file as long as this process runs."""
+    if path == plain:
+        return path
+    return f"/proc/{os.getpid()}/fd/{os.open(path, os.O_RDONLY | os.O_CLOEXEC)}"
 
 
 def build_id(head: bytes) -> str:

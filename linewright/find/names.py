@@ -15,8 +15,10 @@ from collections.abc import Iterable
 from pathlib import PurePath
 from typing import NamedTuple
 
+from linewright.elf.frames import frame
 from linewright.elf.symbols import Module, Symbol, demangle, lookup, module, without_hash
-from linewright.find.sharing_schema import Map
+from linewright.find.mapped_files import is_file
+from linewright.find.sharing_schema import Map, Sample
 from linewright.find.space import Spaces
 
 SYSTEM = re.compile(
@@ -28,6 +30,10 @@ _SYSTEM_SOURCE = re.compile(r"^(/usr/|/rustc/|/nix/store/)|/(c\+\+|\.cargo/regis
 """Sources of headers and libraries: the reader wants the line that they were inlined into."""
 _SYMBOLISERS = ("llvm-symbolizer", *(f"llvm-symbolizer-{n}" for n in range(22, 10, -1)))
 _TIMEOUT_S = 120
+_STACK = 7
+"""The stack pointer of x86-64, as DWARF numbers it."""
+ARM64_REGISTERS = 33
+"""That a sample of it has, more than of x86-64."""
 _JITTED = re.compile(r"(?:0x)?([0-9a-f]{1,16}) (?:0x)?([0-9a-f]{1,16}) (.{1,400})", re.IGNORECASE)
 """A line of the list that JIT compilers write for perf: address, size, name."""
 
@@ -90,15 +96,6 @@ class Object(NamedTuple):
         return self._replace(offset=0, start=0)
 
 
-def _is_file(mapping: Map) -> bool:
-    """Whether a file with symbols may lie there."""
-    return (
-        mapping.path.startswith("/")
-        and bool(mapping.inode)
-        and not mapping.path.startswith(("/dev/", "/memfd:", "/SYSV"))
-    )
-
-
 class Names:
     """Names of code and data of the processes of one run; source lines are asked for in batches."""
 
@@ -107,6 +104,8 @@ class Names:
         self._lines: dict[FileAddress, tuple[str, str]] = {}
         self._bases: dict[tuple[int, int], int] = {}
         self._jitted: dict[int, list[Symbol]] = {}
+        self.unlisted: set[int] = set()
+        """Processes with code that neither a file nor their compiler's list names."""
         self.symboliser = next(
             (s for s in map(shutil.which, (*_SYMBOLISERS, "eu-addr2line", "addr2line")) if s), None
         )
@@ -117,14 +116,14 @@ class Names:
         found = self._spaces.find(pid, address)
         if found is None:
             return FileAddress("", address)
-        if _is_file(found):
+        if is_file(found):
             return FileAddress(found.path, address - self._base(pid, found))
         # An anonymous mapping right behind a file's last one holds what its .bss needs beyond the
         # file.
         below = self._spaces.find(pid, found.start - 1)
         if (
             below is not None
-            and _is_file(below)
+            and is_file(below)
             and address - self._base(pid, below) < self._module(below.path).end
         ):
             return FileAddress(below.path, address - self._base(pid, below))
@@ -167,6 +166,35 @@ class Names:
             return where.path, -1 if where.path else where.address >> 12
         return where.path, symbol.address
 
+    def function(self, pid: int, address: int) -> range:
+        """Where the process has the function that an address lies in; empty where its file has no
+        symbol there."""
+        where = self.where(pid, address)
+        symbol = where.path and lookup(self._module(where.path).functions, where.address)
+        begin = address - where.address + symbol.address if symbol else 0
+        return range(begin, begin + symbol.size if symbol else 0)
+
+    def callers(self, sample: Sample) -> list[int]:
+        """Return addresses above a sample, the innermost first. Where functions address their frame
+        by the stack pointer, by what their files have for unwinders, as far as the sample holds the
+        stack; from there by frame pointers."""
+        found: list[int] = []
+        at, up = sample.ip, 0
+        while sample.bits == 64 and len(sample.registers) < ARM64_REGISTERS:
+            where = self.where(sample.pid, at)
+            known = frame(self._files.here(where.path), where.address) if where.path else None
+            if known is None or known.register != _STACK:
+                break
+            up += known.offset
+            back = sample.top[up // 8 - 1] if 8 <= up <= 8 * len(sample.top) else 0
+            if not self.is_code(sample.pid, back):
+                return found
+            found.append(back)
+            at = back - 1
+            if known.saves_pointer:
+                return found
+        return found + sample.chain[1:]
+
     def called(self, pid: int, after: int) -> int:
         """Where the direct call before a return address leads, or 0."""
         _, code = self._spaces.read_code(pid, after - 5, after)
@@ -179,14 +207,19 @@ class Names:
 
     def _jit(self, pid: int) -> list[Symbol]:
         """Functions without a file, as the process's compiler lists them for perf; a list that is
-        older than the process is another one's."""
+        older than the process is another one's. A Java machine without one is asked for it, and
+        the list is removed again."""
         if pid not in self._jitted:
             path, found = self._files.here(f"/tmp/perf-{pid}.map"), []
+            is_java = not os.path.exists(path) and self._spaces.has_file(pid, "libjvm.so")
+            asked = is_java and self._files.ask_java(pid)
             with contextlib.suppress(OSError):
                 if os.stat(path).st_mtime >= self._spaces.began_s:
                     with open(path, errors="replace") as lines:
                         for m in filter(None, map(_JITTED.match, lines)):
                             _put_over(found, Symbol(int(m[1], 16), int(m[2], 16), m[3]))
+                if asked:
+                    os.unlink(path)
             self._jitted[pid] = found
         return self._jitted[pid]
 
@@ -209,7 +242,7 @@ class Names:
     def is_code(self, pid: int, address: int) -> bool:
         """Code, also where a JIT compiler listed a function that it has given up since."""
         found = self._spaces.find(pid, address)
-        if found is None or found.executable or _is_file(found):
+        if found is None or found.executable or is_file(found):
             return found is not None and found.executable
         return lookup(self._jit(pid), address) is not None
 
@@ -239,6 +272,7 @@ class Names:
             if jitted is not None:
                 return AddressName("", jitted.name, "")
             found = self._spaces.find(pid, address)
+            self.unlisted.add(pid)
             label = (
                 "code without a file"
                 if found is None or found.path in ("", "//anon")

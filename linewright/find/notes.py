@@ -46,6 +46,8 @@ _NOTES = {
     "lost": "{} samples were lost: the machine was too busy to read them.",
     "throttled": "The kernel throttled the timers (kernel.perf_event_max_sample_rate).",
     "refused": "{} watchpoints were refused or found no free register.",
+    "unwatched": "Lines that were not watched, or not to the end: {}. Watching stops with the "
+    "program and at its half of the 2 % that finding may take.",
     "user_time": "Shares are of user time: kernel.perf_event_paranoid does not allow samples of "
     "the kernel.",
     "other_run": "Another run was measuring or sampling on this machine when this one began: each "
@@ -59,6 +61,12 @@ _NOTES = {
     "not_loaded": "Heap blocks have no names: no process loaded the interposed malloc; is the "
     "program static?",
     "too_large": "{} has more than 512 MiB and was not fetched: its names are missing.",
+    "replaced": "{} is not the file that the program mapped, which was replaced: it names nothing "
+    "here; start the program anew.",
+    "java": "Methods of Java (process {0}) have no names: start it with JAVA_TOOL_OPTIONS="
+    "'-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit' (JDK 17), or jcmd {0} "
+    "Compiler.perfmap while it runs, then find --pid.",
+    "javascript": "Functions of JavaScript (process {}) have no names: node --perf-basic-prof.",
     "heap_dropped": "{} heap blocks found no place in the table and have no name.",
     "exact_order": "Lines are in the order in which they changed hands most under emulation: that "
     "is no measure of time.",

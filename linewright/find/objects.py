@@ -26,11 +26,18 @@ class Block(NamedTuple):
     """Return address of the allocating call, then words of the stack above it, its callers' return
     addresses among them."""
 
+    def reuses(self, other: Block) -> bool:
+        """Whether it has bytes of another one, at another time."""
+        overlaps = self.start < other.start + other.size and other.start < self.start + self.size
+        return overlaps and self != other
+
 
 class Heap(Protocol):
     """Where blocks are looked up."""
 
     def find(self, pid: int, address: int, when_ns: int) -> Block | None: ...
+
+    def owners(self, pid: int, line: int, when_ns: int) -> frozenset[Block]: ...
 
 
 class Stacks:
@@ -138,7 +145,7 @@ class Objects:
         """Its type, by the code that allocates it or accesses it."""
         names = self._names
         block = what.kind == "heap"
-        if not block and what.kind not in ("static", "thread_local"):
+        if what.kind not in ("heap", "static", "thread_local") or (block and not what.size):
             return None
         own = names.where(pid, what.start).address if what.kind == "static" else 0
         places = [names.where(pid, at - 1 if block else at) for at in what.allocated or code if at]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 
 from linewright import numbers
 from linewright.find.line_prices import BIASED
@@ -22,6 +23,8 @@ from linewright.say.document import Document, TextTable, Topic
 from linewright.say.sentence import Sentence, verbatim
 
 OPEN = "Undecided whether the line moves between CPUs; a longer run tells"
+MOST_PARTS = 4
+"""Parts of a type that are drawn on lines of their own."""
 MOST_FIELDS = 4
 """Fields that one thread's bytes are named by."""
 SHOWN = 5
@@ -73,25 +76,48 @@ def _meets(field: FieldBytes, at: int, size: int) -> bool:
     return field.offset < at + size and at < field.offset + field.bytes
 
 
-def picture(touches: list[Touch]) -> str:
-    """The 64 bytes in groups of eight: which thread, by its place among those named, uses each; `*`
-    several of which one writes, `+` several that read."""
+def picture(touches: list[Touch], fields: Sequence[FieldBytes] = ()) -> str:
+    """The 64 bytes: which thread, by its place among those named, uses each; `*` several of which
+    one writes, `+` several that read, `-` a field that none was seen to use."""
+    named = {byte for f in fields for byte in range(f.offset, f.offset + f.bytes)}
     users: list[list[int]] = [[] for _ in range(64)]
     for number, touch in enumerate(touches):
         for at, size in touch.bytes:
             for byte in range(at, min(64, at + size)):
                 users[byte].append(number)
     marks = [
-        "."
+        ".-"[byte in named]
         if not some
         else "123456789abcdefg"[some[0]]
         if len(some) == 1
         else "*"
         if any(touches[n].writes for n in some)
         else "+"
-        for some in users
+        for byte, some in enumerate(users)
     ]
-    return " ".join("".join(marks[at : at + 8]) for at in range(0, 64, 8))
+    return "".join(marks)
+
+
+def _eights(marks: str) -> str:
+    return " ".join(marks[at : at + 8] for at in range(0, len(marks), 8))
+
+
+def after_text(hot: Hot, marks: str) -> str:
+    """The same bytes after the advised change: what begins on a line of its own, and the padding
+    behind it."""
+    advised, size = hot.advised, hot.advised.bytes_before
+    first = max(0, -advised.offset // size)
+    elements = range(first, min(advised.count, first + 64 // size + 2))
+    begins = [advised.offset + n * size + at for n in elements for at in [0, *advised.starts]]
+    end = advised.offset + (elements.stop) * size
+    parts = [
+        f"{_eights(marks[max(0, begin) : behind])}{' …' * (behind > 64)}"
+        f" +{-(behind - begin) % advised.bytes_apart}"
+        for begin, behind in pairwise([*begins, end])
+        if begin < 64 and behind > 0
+    ]
+    more = f" | {len(parts) - MOST_PARTS} more" if len(parts) > MOST_PARTS else ""
+    return f"after: {' | '.join(parts[:MOST_PARTS])}{more}   + bytes of padding"
 
 
 def advised_text(advised: LayoutAdvice) -> str:
@@ -103,6 +129,10 @@ def advised_text(advised: LayoutAdvice) -> str:
         f"alignas({advised.bytes_apart}) {what}: {advised.type} grows from "
         f"{advised.bytes_before} to {advised.bytes_after} bytes{of}, {more} bytes of memory in all"
     )
+
+
+_SITE_STAYS = {"one_cpu": ", on one CPU alone", "by_turns": ", by CPUs in turns"}
+"""Of an instruction that uses a line on one CPU at a time, where others may move it."""
 
 
 def site_text(site: Site) -> str:
@@ -262,10 +292,12 @@ def headline(result: Result) -> str:
     found += f", {staying} shared without contention," if staying else ""
     timed = f"{result.samples} samples of {result.threads} threads in {result.seconds:.1f} s"
     cost = (
-        f", finding took about {numbers.percent(result.overhead, False)}"
+        f", finding took about {numbers.percent(result.overhead, False)} of their time"
         if result.overhead is not None
         else ""
     )
+    if cost and result.beside_s is not None:
+        cost += f" and {result.beside_s:.2f} s of CPU time beside them"
     if result.source == "exact":
         timed = f"{result.samples} accesses of {result.threads} threads, emulated"
     elif result.source not in ("timer", "signal"):
@@ -299,10 +331,14 @@ def _details(number: int, hot: Hot) -> Topic:
     lines = bytes_text(hot.touches, hot.threads, hot.fields)[:4] if hot.lines == 1 else []
     if hot.kind == "false" and hot.lines == 1 and hot.touches:
         threads = " ".join(str(t.thread) for t in hot.touches)
-        lines.append(f"{picture(hot.touches)}   1, 2, … are threads {threads}")
+        marks = picture(hot.touches, hot.fields)
+        before = "before: " if hot.advised and not hot.stays else ""
+        lines.append(f"{before}{_eights(marks)}   1, 2, … are threads {threads}")
+        lines += [after_text(hot, marks)] if before else []
     for site in hot.sites[:3]:
         share = f"{numbers.percent(site.share, False)}  " if hot.share is not None else ""
-        lines.append(f"{share}{site_text(site)}")
+        stays = _SITE_STAYS.get(site.movement.answer, "") if site.movement else ""
+        lines.append(f"{share}{site_text(site)}{'' if hot.stays else stays}")
     lines += [movement_text(hot.movement)] if hot.movement else []
     lines += [ceiling_text(hot.ceiling)] if hot.ceiling else []
     lines += [hot.remedy] if hot.remedy else []

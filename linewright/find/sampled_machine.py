@@ -10,18 +10,21 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from linewright.errors import LinewrightError, UserError
-from linewright.find import heap, line_prices, live
-from linewright.find.line_prices import Prices
-from linewright.find.live import SamplerOutput
-from linewright.find.mapped_files import Files, RemoteFiles
+from linewright.find import sampler_process
 from linewright.find.notes import note
-from linewright.find.space import Spaces
 from linewright.run import probe_questions
 from linewright.run.place import open_place
 from linewright.run.programs import find_preload, finder
+
+if TYPE_CHECKING:
+    from linewright.find.heap import HeapTable
+    from linewright.find.line_prices import Prices
+    from linewright.find.live import SamplerOutput
+    from linewright.find.mapped_files import Files
+    from linewright.find.space import Spaces
 
 find_sampler = finder("linewright-find", "find")
 
@@ -37,15 +40,26 @@ class SamplerPlace:
         self._stack.callback(self._place.close)
         try:
             self._sampler = self._place.put(find_sampler)
-            self._files = Files()
             if self._place.far:
                 folder = tempfile.TemporaryDirectory(prefix="linewright-find-")
                 self._local = self._stack.enter_context(folder)
-                self._files = RemoteFiles(self._place.look, self._local)
-            self.cpus = len(probe_questions.read_topology(self._place.answer("--topology")).cpus)
         except BaseException:
             self.close()
             raise
+
+    @cached_property
+    def cpus(self) -> int:
+        """How many there are."""
+        if not self._place.far:
+            return os.cpu_count() or 1
+        return len(probe_questions.read_topology(self._place.answer("--topology")).cpus)
+
+    @cached_property
+    def files(self) -> Files:
+        """The files that programs there have mapped."""
+        from linewright.find.mapped_files import Files, RemoteFiles
+
+        return RemoteFiles(self._place.look, self._local) if self._place.far else Files()
 
     @cached_property
     def cpu_model(self) -> str:
@@ -58,8 +72,8 @@ class SamplerPlace:
         return "" if self._place.far else os.environ.get("LD_PRELOAD", "")
 
     def run(self, arguments: Sequence[str], program: Sequence[str], watch: bool) -> SamplerOutput:
-        return live.run(
-            self._place, self._sampler, arguments, program, watch, self._files, self._output
+        return sampler_process.run(
+            self._place, self._sampler, arguments, program, watch, lambda: self.files, self._output
         )
 
     def library(self, part: str) -> str:
@@ -78,6 +92,8 @@ class SamplerPlace:
 
     def table(self) -> str:
         """An empty table there for heap blocks."""
+        from linewright.find import heap
+
         if not self._place.far:
             return self._stack.enter_context(heap.empty_table())
         return self._make(
@@ -88,8 +104,10 @@ class SamplerPlace:
         self._place.look(f"cd {shlex.quote(self._place.folder)} && {script}")
         return f"{self._place.folder}/{name}"
 
-    def blocks(self, table: str, spaces: Spaces) -> heap.HeapTable:
+    def blocks(self, table: str, spaces: Spaces) -> HeapTable:
         """What stands in the table at the end."""
+        from linewright.find import heap
+
         copy = str(Path(self._local, "heap")) if self._place.far else table
         found = heap.HeapTable(copy, spaces, mapped=table)
         try:
@@ -108,10 +126,12 @@ class SamplerPlace:
 
     def measured(self, forms: Sequence[str]) -> tuple[Prices | None, str]:
         """Prices of these forms there, measured now."""
+        from linewright.find import line_prices
+
         return line_prices.measured(forms, self.cpu_model, self._on)
 
     def notes(self) -> list[str]:
-        return [note("too_large", path) for path in self._files.left_out]
+        return [note(why, path) for path, why in self.files.left_out.items()]
 
     def close(self) -> None:
         self._stack.close()

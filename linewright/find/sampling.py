@@ -4,17 +4,19 @@ with which prices."""
 from __future__ import annotations
 
 import glob
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from linewright.errors import RunError
-from linewright.find import line_prices, live, sources
-from linewright.find.live import SamplerOutput
 from linewright.find.notes import note
 from linewright.find.sampled_machine import SamplerPlace
 from linewright.find.sharing_schema import Result
+from linewright.find.stream import SamplingRefusal
 from linewright.numbers import at_most
+
+if TYPE_CHECKING:
+    from linewright.find.live import SamplerOutput
 
 MOST_PER_SECOND = 4000
 """Samples a second over all CPUs: what the command reads without falling behind."""
@@ -57,7 +59,7 @@ def sampled(request: SampleRequest, there: SamplerPlace) -> tuple[SamplerOutput,
             given + _environment(environment, preload, there.preloaded), request.command, True
         )
         return gathered, _result_of(request, gathered, there, table, [])
-    except live.SamplingRefusal as refused:
+    except SamplingRefusal as refused:
         if request.pid:
             raise RunError(
                 f"{refused}; a running process cannot be sampled otherwise: start the program "
@@ -93,6 +95,8 @@ def _result_of(
     table: str | None,
     notes: list[str],
 ) -> Result:
+    from linewright.find import sources
+
     heap = None
     if table is not None:
         heap = there.blocks(table, gathered.spaces)
@@ -106,6 +110,8 @@ def _result_of(
 
 def priced(result: Result, named: str | None, there: SamplerPlace) -> Result:
     """The result with ceilings, where its source counts time."""
+    from linewright.find import line_prices
+
     lines, notes = result.lines, list(result.notes)
     if not lines or lines[0].share is None:
         return result

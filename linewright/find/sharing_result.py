@@ -13,7 +13,7 @@ from linewright.analysis.intervals import wilson_score
 from linewright.elf import types
 from linewright.elf.outline_helpers import is_helper
 from linewright.elf.types import Accessed, Layout
-from linewright.find.decode import CALL_BYTES, DWARF_REGISTERS, Decoder, Operand
+from linewright.find.decode import CALL_BYTES, DWARF_REGISTERS, Decoder, Operand, Origin
 from linewright.find.evidence import (
     LINE,
     Evidence,
@@ -163,6 +163,7 @@ class Judge:
             lines=len(some),
             one_block=False,
             movement=table_movement([e.uses for e in some], self._ticks) if whole.uses else None,
+            sites=[msgspec.structs.replace(site, movement=None) for site in hot.sites],
         )
 
     def _object(self, e: Evidence) -> Object:
@@ -204,7 +205,7 @@ class Judge:
     def _halves(self, place: LinePlace) -> list[Evidence | None]:
         """The two lines of the 128 bytes."""
         return [
-            self._lines.known.get(LinePlace(place.space, place.line & ~1 | half)) for half in (0, 1)
+            self._lines.known.get(place._replace(line=place.line & ~1 | half)) for half in (0, 1)
         ]
 
     def _wide(self, place: LinePlace) -> SharingKind:
@@ -234,7 +235,7 @@ class Judge:
             for e in evidence
             for key, _ in e.sites.most_common(MOST_SITES)
             if key in e.examples and self._names.is_header(key.pid, key.ip)
-            for at in e.examples[key].chain[1:]
+            for at in self._names.callers(e.examples[key])
         ]
         self._names.prepare(above)
 
@@ -242,7 +243,6 @@ class Judge:
         where = _used(e)
         objects = [self._objects.name(e.pid, at, e.when_ns) for at in where]
         first = objects[0]
-        merged = self._sites(e)
         touches = sorted(e.threads.items(), key=lambda pair: (runs(pair[1].touched), pair[0]))
         layout = self._objects.layout(
             e.pid, first, [key.ip for key, _ in e.sites.most_common(MOST_SITES)]
@@ -274,7 +274,9 @@ class Judge:
             estimated=2 * e.near > e.samples,
             reach=self._reach(e) if e.near else None,
             fields=fields,
-            advised=_advised(layout, fields, e) if layout and kind == "false" else None,
+            advised=_advised(layout, first.start, fields, e)
+            if layout and kind == "false"
+            else None,
             accesses=e.accesses,
             movement=self._movement(e, line_bytes),
             touches=[
@@ -289,7 +291,7 @@ class Judge:
             ],
             threads=len(touches),
             slowed=self._slowed(e),
-            sites=merged[:MOST_SITES],
+            sites=self._sites(e),
         )
 
     def _pointed(self, e: Evidence) -> list[FieldBytes]:
@@ -323,19 +325,25 @@ class Judge:
         names, pid = self._names, key.pid
         at = end = key.ip
         register, more = operand.base, operand.displacement
-        for after in (*e.examples[key].chain[1:], 0):
+        for after in (*names.callers(e.examples[key]), 0):
             where, header = names.where(pid, at), names.is_header(pid, at)
-            begin = at - where.address + names.extent(pid, at)[1]
-            known = self._decoder.origin(pid, begin, end, register, header) if where.path else None
-            if known is None or (header and not names.called(pid, after)):
+            known = self._decoder.origins(pid, names.function(pid, at), end, register, header)
+            if not known or (header and not names.called(pid, after)):
                 return None
-            register, moved, added = known
             if not header:
-                number = self._dwarf_registers.index(register)
-                moved, added = (moved + more, None) if added is None else (moved, added + more)
-                return types.framed(names.file(where.path), where.address, number, moved, added)
+                file = names.file(where.path)
+                found = (self._in_frame(file, where.address, origin, more) for origin in known)
+                return next((accessed for accessed in found if accessed), None)
+            ((register, moved, _),) = known
             at, end, more = after - 1, after - CALL_BYTES, more + moved
         return None
+
+    def _in_frame(self, file: str, code: int, origin: Origin, more: int) -> Accessed | None:
+        """What a place of the frame, or where its value leads to, is in the source."""
+        register, moved, added = origin
+        number = self._dwarf_registers.index(register)
+        moved, added = (moved + more, None) if added is None else (moved, added + more)
+        return types.framed(file, code, number, moved, added)
 
     def _operand(self, e: Evidence, key: SiteKey) -> Operand | None:
         """The site's access, where a register and a number make its address."""
@@ -385,18 +393,19 @@ class Judge:
     def _sites(self, e: Evidence) -> list[Site]:
         """Sites of one file and address are one, whichever process ran them."""
         counts: Counter[tuple] = Counter()
-        example: dict[tuple, SiteKey] = {}
+        keys: dict[tuple, list[SiteKey]] = defaultdict(list)
         for key, number in e.sites.items():
             where = self._names.where(key.pid, key.ip)
             same = (where, key.access, key.caller if self._is_helper(key) else 0)
             counts[same] += number
-            example.setdefault(same, key)
+            keys[same].append(key)
         return [
-            self._site(e, example[same], same[0].address, number)
-            for same, number in counts.most_common()
+            self._site(e, keys[same], same[0].address, number)
+            for same, number in counts.most_common(MOST_SITES)
         ]
 
-    def _site(self, e: Evidence, key: SiteKey, offset: int, number: int) -> Site:
+    def _site(self, e: Evidence, keys: Sequence[SiteKey], offset: int, number: int) -> Site:
+        key, uses = keys[0], [use for key in keys for use in e.uses_at.get(key, ())]
         named = self._names.name(key.pid, key.ip)
         caller = self._caller(key, e)
         exact = bool(e.accesses)
@@ -411,6 +420,7 @@ class Judge:
             role=self._decoder.role(key.pid, key.ip),
             share=0.0 if exact or not self._total else min(1.0, number / self._total),
             accesses=number if exact else 0,
+            movement=movement(uses, self._ticks) if uses else None,
         )
 
     def _caller(self, key: SiteKey, e: Evidence) -> int:
@@ -421,7 +431,7 @@ class Judge:
             return key.caller + 1
         helper = self._is_helper(key)
         if sample is not None and self._names.is_header(key.pid, key.ip):
-            return next((at for at in sample.chain[1:] if self._is_own(key.pid, at)), 0)
+            return next((at for at in self._names.callers(sample) if self._is_own(key.pid, at)), 0)
         if sample is None or not (helper or self._names.is_system(key.pid, key.ip)):
             return 0
         if helper and len(sample.registers) > 30:
@@ -454,7 +464,9 @@ def _fields(layout: Layout, start: int, name: str, line: int) -> list[FieldBytes
     ]
 
 
-def _advised(layout: Layout, fields: list[FieldBytes], e: Evidence) -> LayoutAdvice | None:
+def _advised(
+    layout: Layout, start: int, fields: list[FieldBytes], e: Evidence
+) -> LayoutAdvice | None:
     """The type with a line for each thread's part: where threads use different elements of an
     array, its elements; else the fields at which another thread's begin."""
     owners = []
@@ -463,19 +475,20 @@ def _advised(layout: Layout, fields: list[FieldBytes], e: Evidence) -> LayoutAdv
         owners.append((field, frozenset(i for i, t in e.threads.items() if t.touched & mask)))
     owners = [(field, who) for field, who in owners if who]
     element = {field.name.partition("]")[0]: who for field, who in owners}
-    count, aligned, moved = max(1, layout.size // layout.element), [], 0
+    count, starts = max(1, layout.size // layout.element), {}
     if count == 1 or any(who != element[f.name.partition("]")[0]] for f, who in owners):
         for (_, before), (field, who) in pairwise(owners):
             if who != before:
-                aligned.append(field.name)
-                moved += field.bytes
-        if not aligned:
+                starts.setdefault((e.address + field.offset - start) % layout.element, field.name)
+        if not starts:
             return None
+        starts.pop(0, None)  # an element's own beginning follows from its size
     return LayoutAdvice(
         type=layout.name,
         bytes_before=layout.element,
         bytes_after=layout.element,
         count=count,
-        aligned=aligned,
-        aligned_bytes=moved,
+        aligned=[starts[at] for at in sorted(starts)],
+        starts=sorted(starts),
+        offset=start - e.address,
     ).at(APART)

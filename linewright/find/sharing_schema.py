@@ -6,6 +6,7 @@ lines, each with its ``type``; a result is one JSON document whatever its source
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -59,7 +60,7 @@ class Start(Line, frozen=True, kw_only=True, tag="start"):
     arm_ns: U64 = 0
     watch_switch_ns: U64 = 0
     """What a sample, a watchpoint's hit, the setting of one and a change of tasks with one cost
-    here, as far as the sampler could measure it at its start."""
+    the program here, as far as the sampler could measure it at its start."""
     measured: bool = False
     """False: some of them are assumed."""
     command: list[str]
@@ -170,7 +171,7 @@ class Watch(Line, frozen=True, kw_only=True, tag="watch"):
     outcome: Literal["hit", "silent", "gone", "busy", "refused"]
     after_ns: U64
     ip: U64 = 0
-    """The instruction after the access."""
+    """The instruction after the access; 0, and no registers, where the kernel made it."""
     registers: list[U64] = []
 
 
@@ -229,6 +230,8 @@ class End(Line, frozen=True, kw_only=True, tag="end"):
     sampled."""
     cpu_ns: U64 = 0
     """CPU time of a program that was started, with that inside the kernel; 0 of a joined one."""
+    own_cpu_ns: U64 = 0
+    """CPU time of the sampler, beside the program."""
     elapsed_ns: U64 = 0
     ending: str = ""
     exit_code: U64 = 0
@@ -281,6 +284,9 @@ class Site(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Of the program's samples."""
     accesses: U64 = 0
     """Exact and imported sources: how many."""
+    movement: Movement | None = None
+    """By the CPUs of its own samples: an instruction may use a line that others move on one CPU at
+    a time."""
 
 
 class Touch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -315,15 +321,17 @@ class LayoutAdvice(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """Elements of the array."""
     aligned: list[str]
     """Fields that begin a line of their own; empty where the whole element does."""
-    aligned_bytes: U64 = 0
-    """Their size in all."""
+    starts: list[U64] = []
+    """Where they begin in an element."""
+    offset: int = 0
+    """In the line: where the object begins."""
     bytes_apart: U64 = APART
     """What threads' bytes are separated by."""
 
     def at(self, bytes_apart: int) -> LayoutAdvice:
         """The same with another distance."""
-        size = self.bytes_before - self.aligned_bytes + len(self.aligned) * bytes_apart
-        after = -(-size // bytes_apart) * bytes_apart
+        ends = [0, *self.starts, self.bytes_before]
+        after = sum(-(-(end - begin) // bytes_apart) * bytes_apart for begin, end in pairwise(ends))
         return msgspec.structs.replace(self, bytes_after=after, bytes_apart=bytes_apart)
 
 
@@ -469,7 +477,10 @@ class Result(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Of arm64 programs under the emulator: every call of an outline helper that was made, on
     whatever line, the most frequent first."""
     overhead: float | None
-    """Estimated share of the program's time that finding took."""
+    """Estimated share of the program's time that finding took in its own threads."""
+    beside_s: float | None = None
+    """CPU time of sampler and command while the program ran, in seconds: it is the program's loss
+    where all CPUs are in use.  None where it is not known."""
     blind: list[str]
     """What this source cannot see, always."""
     notes: list[str] = []

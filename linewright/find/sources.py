@@ -19,8 +19,11 @@ def result_of(
 ) -> Result:
     """Judge everything that a live run saw."""
     gathered.samples.sort(key=lambda s: s.time_ns)
+    if heap is not None:
+        gathered.lines.part(heap.owners)
+    shared = {place for place, evidence in gathered.lines.known.items() if evidence.watched}
     collect(gathered.samples, gathered.decoder, gathered.lines)
-    collect_near(gathered.samples, gathered.decoder, gathered.lines, gathered.watcher.confirmed)
+    collect_near(gathered.samples, gathered.decoder, gathered.lines, shared)
     names = Names(gathered.spaces)
     objects = Objects(gathered.spaces, names, gathered.stacks, heap)
     total, by_thread = len(gathered.samples), Counter(s.tid for s in gathered.samples)
@@ -36,6 +39,7 @@ def result_of(
     )
     end = gathered.end
     if heap is not None:
+        gathered.lines.drop_unclear()
         gathered.lines.drop(lambda pid, address: heap.is_table(gathered.spaces.find(pid, address)))
     return Result(
         linewright_find_result=2,
@@ -49,10 +53,21 @@ def result_of(
         lines=judge.shared(),
         alone=judge.alone(),
         overhead=_overhead(gathered),
+        beside_s=end and (end.own_cpu_ns + gathered.reading_ns) / 1e9,
         blind=[*BLIND[gathered.start.source], *_unknown_pointers(gathered)],
-        notes=[*(notes or []), *_notes(gathered)],
+        notes=[*(notes or []), *_notes(gathered), *_unlisted(names, gathered)],
         exit_code=end.exit_code if end and end.ending == "exit" else None,
     )
+
+
+def _unlisted(names: Names, gathered: SamplerOutput) -> list[str]:
+    """How code that was compiled at run time gets names; known when all is named."""
+    kinds = {"java": "libjvm.so", "javascript": "node"}
+    return [
+        note(kind, pid)
+        for kind, file in kinds.items()
+        for pid in [p for p in sorted(names.unlisted) if gathered.spaces.has_file(p, file)][:1]
+    ]
 
 
 def _unknown_pointers(gathered: SamplerOutput) -> list[str]:
@@ -87,6 +102,7 @@ def _notes(gathered: SamplerOutput) -> list[str]:
         "lost": end and end.lost,
         "throttled": end and end.throttled,
         "refused": gathered.watcher.refused,
+        "unwatched": gathered.watcher.unwatched,
         "user_time": by_timer and not start.kernel,
         "other_run": start.other_run,
         "ending": end and end.ending != "exit" and end.ending,

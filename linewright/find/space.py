@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import bisect
 from collections import defaultdict
+from pathlib import PurePath
 from typing import NamedTuple
 
 import msgspec
@@ -84,9 +85,7 @@ class Spaces:
         """Whatever a line says of address spaces."""
         match line:
             case Map():
-                self.mapping(line)
-                if line.executable or line.writable:
-                    self.store.mapped(line.pid, line.path)
+                self.mapping(self.store.mapped(line))
             case Task():
                 self.task(line)
             case Code():
@@ -103,6 +102,10 @@ class Spaces:
             return None
         found = self._maps[pid][index]
         return found if address < found.start + found.length else None
+
+    def has_file(self, pid: int, name: str) -> bool:
+        """Whether a process has mapped a file of this name."""
+        return any(PurePath(mapping.path).name == name for mapping in self._maps[pid])
 
     def beginning(self, pid: int, mapping: Map) -> Map | None:
         """The mapping of the beginning of the same file, at or below this one: where the file was

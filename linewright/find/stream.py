@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NoReturn
 
 import msgspec
 
-from linewright.errors import RunError
-from linewright.find.sharing_schema import AnyLine
+from linewright.errors import RunError, UserError
+from linewright.find.sharing_schema import AnyLine, Failure
 
 LONGEST = 1 << 22
 """Bytes of one line; no source writes one that long."""
@@ -16,6 +17,19 @@ LONGEST = 1 << 22
 class StreamError(RunError):
     """A stream that no source of ours wrote, or that something wrote into; what came before it
     holds."""
+
+
+class SamplingRefusal(RunError):
+    """perf_event_open is not allowed here; the text names the setting."""
+
+
+def fail(line: Failure) -> NoReturn:
+    """Raise what a failure of the sampler means here."""
+    if line.code == 2:
+        raise UserError(
+            line.why, "find", "allowed: a program that can be run, or --pid of a running process"
+        )
+    raise {4: SamplingRefusal}.get(line.code, RunError)(line.why)
 
 
 _decoder = msgspec.json.Decoder(AnyLine)

@@ -19,8 +19,8 @@ from linewright.find.space import Spaces
 WORD = {"x86_64": 8, "arm64": 8, "i386": 4}
 """Bytes that one watchpoint watches: as many as a register of the CPU has."""
 ROUND_MS = 20
-"""How long one watchpoint waits. A thread that runs touches its hot line within 0.3 ms
-(docs/guide/find.md); the rest is for threads that wait for a CPU."""
+"""How long one watchpoint waits. A thread that runs touches its hot line within 0.3 ms; the rest is
+for threads that wait for a CPU, for which the sampler waits longer."""
 MOST_LINES = 64
 MOST_THREADS = 8
 """Threads watched on one line: those that were seen on it, then the ones with most samples."""
@@ -39,6 +39,8 @@ class Candidate:
     threads: Counter[int] = field(default_factory=Counter)
     writes: bool = False
     own_stack: bool = False
+    between_processes: bool = False
+    """In memory that processes can share."""
 
 
 @dataclass
@@ -70,8 +72,6 @@ class Watcher:
         """Of the latest sample; all hits of a round are dated so, and count as together, since a
         round is short."""
         self.refused = 0
-        self.confirmed: set[LinePlace] = set()
-        """Lines that hits in two threads have shown to be shared."""
 
     def sample(self, sample: Sample) -> None:
         """Note the lines that the code around a sample uses."""
@@ -99,6 +99,12 @@ class Watcher:
             known.threads[sample.tid] += 2 if abs(operand.distance) <= NEAR else 1
             known.writes |= operand.access != "read"
             known.own_stack |= mapping is stack
+            known.between_processes |= mapping.shared
+
+    @property
+    def unwatched(self) -> int:
+        """Lines with watchpoints that were asked for and not answered."""
+        return len({round_.evidence.place for round_ in self._rounds.values()})
 
     def requests(self) -> Iterator[str]:
         """Commands for the sampler: a round for each line not yet watched, the most promising
@@ -106,20 +112,25 @@ class Watcher:
         for place, candidate in self._ranked():
             if len(self._watched) >= MOST_LINES:
                 return
+            threads = self._threads(candidate)
+            if len(threads) < 2:
+                continue
             self._watched.add(place)
             evidence = self._lines.at(candidate.pid, candidate.address)
-            threads = self._threads(candidate)
             yield from self._ask(
                 _Round(evidence, candidate.pid, candidate.address, threads, reads=False)
             )
 
     def _ranked(self) -> list[tuple[LinePlace, Candidate]]:
-        """Lines that two threads' code uses come first; one thread's own stack only then."""
+        """Lines that two threads' code uses come first; one thread's own stack only then.  Memory
+        that one thread alone can reach is left out: two threads' hits are what shows anything."""
+        threads = Counter(self._pid_of.values())
         fit = [
             (place, c)
             for place, c in self._candidates.items()
             if place not in self._watched
             and sum(c.threads.values()) >= FEWEST
+            and (c.between_processes or threads[c.pid] > 1)
             and (len(c.threads) > 1 or not c.own_stack)
             and (c.writes or len(c.threads) > 1)
         ]
@@ -185,15 +196,14 @@ class Watcher:
             round_.evidence.touch(watch.tid, offset, size, wrote, self._now_ns)
         if any(writes.values()):
             round_.evidence.watched = True
-            self.confirmed.add(round_.evidence.place)
 
     def _bytes(self, watch: Watch, round_: _Round) -> tuple[int, int, bool]:
         """Offset in the line, size, and whether it wrote: by the instruction, else as far as the
         watchpoint tells."""
         pid = self._pid_of.get(watch.tid, round_.pid)
         wanted = -1 if self._arch == "arm64" else 0  # arm64 stops before the access, x86 behind it
-        for operand in self._decoder.operands(pid, watch.ip):
-            if operand.distance != wanted or not watch.registers:
+        for operand in self._decoder.operands(pid, watch.ip) if watch.registers else ():
+            if operand.distance != wanted:
                 continue
             at = operand.address(watch.registers)
             if at is not None and watch.address - operand.size < at < watch.address + watch.length:

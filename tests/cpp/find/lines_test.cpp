@@ -222,6 +222,15 @@ TEST(ThreadBlocks, AListOfAnotherThreadIsNoMatch) {
     EXPECT_EQ(found, ThreadStorage());
 }
 
+// One watchpoint on a thread's word, to its answer.
+void until_answered(Watches &watches, pid_t tid, const void *word) {
+    watches.ask({.id = 1, .tid = tid, .address = reinterpret_cast<std::uint64_t>(word)});
+    do {
+        watches.step(monotonic_ns(), 1'000'000'000);
+        std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    } while (!watches.idle());
+}
+
 // Two real-time threads take turns of a tenth of a second on one CPU, whatever else runs; one of them stores all the time. It does so again
 // and again, but seldom within the 20 ms that a watchpoint waits for a thread that runs.
 TEST(Watch, AThreadThatWaitsForACpuIsWaitedFor) {
@@ -249,13 +258,8 @@ TEST(Watch, AThreadThatWaitsForACpuIsWaitedFor) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::string lines = written([&](Output &output) {
         Watches watches(output, 1);
-        for (int i = 0; i < tries && allowed == 2; i++) {
-            watches.ask({.id = 1, .tid = stores, .address = reinterpret_cast<std::uint64_t>(&word)});
-            do {
-                watches.step(monotonic_ns(), 1'000'000'000);
-                std::this_thread::sleep_for(std::chrono::milliseconds(3));
-            } while (!watches.idle());
-        }
+        for (int i = 0; i < tries && allowed == 2; i++)
+            until_answered(watches, stores, &word);
     });
     stop = true;
     one.join();
@@ -269,6 +273,89 @@ TEST(Watch, AThreadThatWaitsForACpuIsWaitedFor) {
 }
 
 #if defined(__x86_64__)
+// A thread whose watched word the kernel alone writes: uncounted, such accesses stop the thread until the time is over.
+TEST(Watch, WhatTheKernelWritesForAThreadIsAHit) {
+    std::atomic<bool> stop = false;
+    std::atomic<pid_t> reader = 0;
+    alignas(64) static std::uint64_t word;
+    std::thread reads([&] {
+        reader = gettid();
+        int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+        while (!stop.load(std::memory_order_relaxed) && read(zero, &word, sizeof word) == sizeof word) {
+        }
+        close(zero);
+    });
+    while (!reader)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::string lines = written([&](Output &output) {
+        Watches watches(output, 1);
+        until_answered(watches, reader, &word);
+    });
+    stop = true;
+    reads.join();
+    perf_event_attr with_kernel = watch_attributes({.address = reinterpret_cast<std::uint64_t>(&word)});
+    with_kernel.exclude_kernel = 0;
+    if (!Handle(perf_open(with_kernel, 0, -1)))
+        GTEST_SKIP() << "no watchpoints, or none that see the kernel";
+    EXPECT_NE(lines.find("\"outcome\":\"hit\""), std::string::npos) << lines;
+    EXPECT_EQ(lines.find("\"ip\""), std::string::npos) << lines;
+}
+
+// Three threads of one CPU store to one word, and it is asked about two of them: one watchpoint of the CPU serves both, in any order of hits.
+TEST(Watch, ACpuHasOneWatchpointForAllThreads) {
+    constexpr int threads = 3;
+    alignas(64) static std::atomic<std::uint64_t> word;
+    std::atomic<bool> stop = false;
+    std::atomic<int> ready = 0;
+    pid_t tids[threads] = {};
+    std::vector<std::thread> all;
+    for (pid_t &tid : tids)
+        all.emplace_back([&] {
+            cpu_set_t one;
+            CPU_ZERO(&one);
+            CPU_SET(0, &one);
+            sched_setaffinity(0, sizeof one, &one);
+            tid = gettid();
+            ready++;
+            while (!stop.load(std::memory_order_relaxed)) {
+                word.fetch_add(1, std::memory_order_relaxed);
+                sched_yield();
+            }
+        });
+    while (ready < threads)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::string lines;
+    std::uint64_t armed_first = 0;
+    for (int tries = 0; tries < 50; tries++) { // the third thread alone may be met until a watch has its last hit
+        lines = written([&](Output &output) {
+            Watches watches(output, 1);
+            for (std::uint64_t i = 0; i < 2; i++)
+                watches.ask({.id = i, .tid = tids[i], .address = reinterpret_cast<std::uint64_t>(&word)});
+            watches.step(monotonic_ns(), 1'000'000'000, {0});
+            armed_first = watches.armed();
+            while (!watches.idle()) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(3));
+                watches.step(monotonic_ns(), 1'000'000'000, {0});
+            }
+        });
+        if (lines.find("\"silent\"") == std::string::npos)
+            break;
+    }
+    stop = true;
+    for (std::thread &thread : all)
+        thread.join();
+    if (!open_watch({.address = reinterpret_cast<std::uint64_t>(&word)}, 0))
+        GTEST_SKIP() << "no watchpoints of whole CPUs here";
+    EXPECT_EQ(armed_first, 1u);
+    for (int i = 0; i < threads; i++) {
+        auto at = lines.find("\"tid\":" + std::to_string(tids[i]) + ",");
+        ASSERT_EQ(at != std::string::npos, i < 2) << lines;
+        if (i < 2) {
+            EXPECT_EQ(lines.find("\"hit\"", at), lines.find("\"outcome\":", at) + sizeof "\"outcome\":" - 1) << lines;
+        }
+    }
+}
+
 std::uint64_t found_from_here() {
     volatile char here = 0;
     return search_thread_block(getpid(), gettid(), reinterpret_cast<std::uint64_t>(&here));

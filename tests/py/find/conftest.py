@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from support import waiting
 from support.finding import PLANTED, SAMPLER
-from support.places import ROOT
+from support.places import REAL
 
 
 @functools.lru_cache
@@ -40,14 +37,14 @@ def sampling(built) -> Path:
 
 
 @pytest.fixture
-def run(built):
-    """`linewright find` as a process of its own."""
+def run(built, command):
+    """`linewright find`; a process of its own where something is said of its start."""
+    before = command.environment
+    command.environment = lambda: before() | {"LINEWRIGHT_FIND": str(SAMPLER)}
+    command.probe = REAL
 
-    def start(*words: object, **more) -> subprocess.CompletedProcess[str]:
-        env = {k: v for k, v in os.environ.items() if not k.startswith("LINEWRIGHT_")} | {
-            "LINEWRIGHT_FIND": str(SAMPLER), "PYTHONPATH": str(ROOT)}  # fmt: skip
-        command = [sys.executable, "-m", "linewright", "find", *map(str, words)]
-        return waiting.run(command, env=env, **more)
+    def start(*words: object, **options) -> subprocess.CompletedProcess[str]:
+        return (command.apart if options else command)("find", *words, **options)
 
     return start
 
@@ -56,8 +53,8 @@ def run(built):
 def found(run):
     """Its result as `--json` prints it."""
 
-    def start(*words: object, **more) -> dict:
-        done = run("--json", *words, **more)
+    def start(*words: object) -> dict:
+        done = run("--json", *words)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

@@ -8,6 +8,7 @@ into the caller."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from linewright.find import live, sources
+from linewright.find import live, sources, stream
 from linewright.find.sharing_schema import Result
 from support.places import ROOT
 
@@ -53,13 +54,17 @@ def streams() -> dict[str, list[bytes]]:
     assert "@@end" in console, console[-3000:]
     parts = console.split("@@run ")[2:]
     return {
-        kind: [
-            line.replace(THERE, str(PROGRAM)).encode() + b"\n"
-            for line in part.splitlines()
-            if line.startswith('{"type"')
-        ]
+        kind: [as_here(line) for line in part.splitlines() if line.startswith('{"type"')]
         for kind, part in zip((*KINDS, REFUSED), parts, strict=True)
     }
+
+
+def as_here(line: str) -> bytes:
+    """A line of the stream, as if the program had been mapped from its file here."""
+    said = json.loads(line.replace(THERE, str(PROGRAM)))
+    if said["type"] == "map" and said["path"] == str(PROGRAM):
+        said["inode"] = PROGRAM.stat().st_ino
+    return json.dumps(said).encode() + b"\n"
 
 
 def result(lines: list[bytes]) -> Result:
@@ -89,7 +94,7 @@ def test_shared_lines_are_named_from_arm64_samples(
 
 def test_a_refusal_names_the_setting_and_what_it_should_be(streams) -> None:
     with pytest.raises(
-        live.SamplingRefusal,
+        stream.SamplingRefusal,
         match=r"perf_event_open: .*; kernel.perf_event_paranoid is [34], 2 would do",
     ):
         live.gather(streams[REFUSED])

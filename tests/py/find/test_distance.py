@@ -13,46 +13,11 @@ from linewright.find.line_prices import from_files
 from linewright.find.remedies import advised
 from linewright.find.result_document import document
 from linewright.find.sampling import priced
-from linewright.find.sharing_schema import Estimate, Hot, LayoutAdvice, Movement, Result
+from linewright.find.sharing_schema import LayoutAdvice, Movement
 from linewright.say.sentence import render_all
 from support.analysis_samples import write
+from support.find_results import line, result
 from support.spacing_samples import line_of, machine
-
-
-def hot(kind: str = "false", kind_128: str = "false", **more: object) -> Hot:
-    return Hot(
-        address=64,
-        pid=1,
-        line_bytes=64,
-        kind=kind,
-        kind_128=kind_128,
-        certainty="sampled",
-        object="x",
-        object_kind="static",
-        share=Estimate(value=0.5, low=0.4, high=0.6),
-        touches=[],
-        threads=2,
-        sites=[],
-        **more,
-    )
-
-
-def result(*lines: Hot, apart: int | None = None) -> Result:
-    return Result(
-        linewright_find_result=2,
-        source="timer",
-        program="p",
-        arch="x86_64",
-        seconds=1.0,
-        samples=100,
-        lost=0,
-        threads=2,
-        lines=list(lines),
-        alone=[],
-        overhead=0.01,
-        blind=[],
-        bytes_apart=apart,
-    )
 
 
 def measured(path, near=line_of, named=True, **more) -> int | None:
@@ -86,16 +51,16 @@ def test_of_two_kernels_of_one_machine_the_larger_distance_counts(tmp_path) -> N
 
 def test_the_remedy_names_the_measured_distance_or_that_it_is_a_convention() -> None:
     for apart in (64, 128, 256):
-        found = _remedied(result(hot(), apart=apart), ["./p"])
+        found = _remedied(result(line("false"), bytes_apart=apart), ["./p"])
         assert f"(alignas({apart}), or padding)" in found.lines[0].remedy
         assert not any("convention" in note for note in found.notes)
-    found = _remedied(result(hot()), ["./p"])
+    found = _remedied(result(line("false")), ["./p"])
     assert "(alignas(128), or padding)" in found.lines[0].remedy
     (note,) = (note for note in found.notes if "convention" in note)
     assert note.startswith("alignas(128)") and "linewright measure --plan spacing" in note
-    (note,) = _remedied(result(hot()), ["./p"], "ssh://host").notes
+    (note,) = _remedied(result(line("false")), ["./p"], "ssh://host").notes
     assert "linewright measure --on ssh://host --plan spacing" in note
-    assert _remedied(result(hot("alone", "alone")), ["./p"]).notes == []
+    assert _remedied(result(line("alone")), ["./p"]).notes == []
 
 
 SHARD = LayoutAdvice(type="shard", bytes_before=24, bytes_after=128, count=8, aligned=[])
@@ -111,7 +76,7 @@ def test_records_beside_a_search_decide_remedy_layout_and_note(
     contexts, records = machine(**noise)
     write(tmp_path / "results/spacing.jsonl", contexts, records)
     here = SimpleNamespace(cpu_model=contexts[0].cpu_model)
-    found = _remedied(priced(result(hot(advised=SHARD)), None, here), ["./p"])
+    found = _remedied(priced(result(line("false", advised=SHARD)), None, here), ["./p"])
     assert found.bytes_apart == (distance if not noise else None)
     text = " ".join(render_all([*document(found).topics[0].lines, *document(found).limits]))
     assert f"(alignas({distance}), or padding)" in text
@@ -122,14 +87,14 @@ def test_records_beside_a_search_decide_remedy_layout_and_note(
 
 def test_no_layout_is_advised_where_nothing_is_to_be_changed() -> None:
     stays = Movement(answer="by_turns", samples=100, cpus=2)
-    found = _remedied(result(hot(advised=SHARD, movement=stays)), ["./p"])
+    found = _remedied(result(line("false", advised=SHARD, movement=stays)), ["./p"])
     assert "alignas" not in " ".join(render_all(document(found).topics[0].lines))
 
 
 def test_lines_that_are_shared_in_pairs_only_are_judged_by_what_was_measured() -> None:
-    line = hot("alone", "false")
+    pair = line("alone", kind_128="false")
     texts = {
-        apart: advised([line], ["./p"], apart=apart)[0].remedy for apart in (None, 64, 128, 256)
+        apart: advised([pair], ["./p"], apart=apart)[0].remedy for apart in (None, 64, 128, 256)
     }
     assert texts[None].startswith("Change nothing where lines have 64 bytes; alignas(128) where")
     assert texts[64].startswith("Change nothing: ") and "alignas" not in texts[64]
@@ -142,7 +107,7 @@ def test_the_layout_after_the_change_has_the_measured_distance() -> None:
     assert (whole.at(64).bytes_after, whole.at(64).bytes_apart) == (64, 64)
     assert whole.at(256).at(128) == whole
     parted = LayoutAdvice(
-        type="pair", bytes_before=40, bytes_after=256, count=1, aligned=["tail"], aligned_bytes=8
+        type="pair", bytes_before=40, bytes_after=256, count=1, aligned=["tail"], starts=[8]
     )
     assert parted.at(128) == parted
     assert parted.at(64).bytes_after == 128 and parted.at(256).bytes_after == 512

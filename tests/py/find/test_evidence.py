@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+import numpy as np
+from find.test_movement import contended, samples
+
 from linewright.elf import types
 from linewright.find.decode import Decoder
 from linewright.find.evidence import (
@@ -23,9 +26,12 @@ from linewright.find.evidence import (
 from linewright.find.names import AddressName, Names, Object
 from linewright.find.object_words import line_text, object_text, table_text
 from linewright.find.objects import Objects, Stacks
+from linewright.find.result_document import document
 from linewright.find.sharing_result import Judge
 from linewright.find.sharing_schema import Hot, Map, Sample
 from linewright.find.space import Spaces
+from linewright.say.sentence import render_all
+from support.find_results import result
 
 
 def thread(
@@ -169,6 +175,27 @@ def test_a_table_that_is_hot_as_a_whole_is_one_line_of_the_page() -> None:
     (hot,) = table(lambda line, random: random.choice((1, 2)))
     assert (hot.kind, hot.lines, hot.threads) == ("true", 200, 2)
     assert hot.share.value == 1 and hot.movement.answer != "by_turns"
+
+
+def test_each_instruction_has_its_own_cpus() -> None:
+    """One thread stores on one CPU and another loads elsewhere: together they move the line."""
+    uses, ticks = samples(np.random.default_rng(2), contended)
+    spaces = Spaces()
+    found = LineEvidence(spaces)
+    evidence = found.at(1, 4096)
+    for time, cpu in uses:
+        sample = Sample(time_ns=time, pid=1, tid=1 + cpu, cpu=cpu, ip=16 + 16 * cpu, bits=64)
+        evidence.touch(1 + cpu, 0, 8, cpu == 0, time)
+        evidence.count(SiteKey(1, 16 + 16 * cpu, "write" if cpu == 0 else "read", "mov"), sample)
+    names, stacks = Names(spaces), Stacks(spaces, 7)
+    by_thread = Counter({1: len(uses), 2: len(uses)})
+    judge = Judge(spaces, names, Objects(spaces, names, stacks, None), found, by_thread, "x86_64")
+    judge._ticks = ticks
+    (hot,) = judge.shared()
+    assert hot.movement.answer == "moves"
+    assert [site.movement.answer for site in hot.sites] == ["one_cpu", "one_cpu"]
+    said = render_all(document(result(hot)).topics[0].lines)
+    assert sum("on one CPU alone" in text for text in said) == 2
 
 
 def test_objects_of_one_type_are_summed_up_whatever_uses_them(monkeypatch) -> None:

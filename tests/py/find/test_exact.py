@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 
+from linewright.errors import UserError
+from linewright.find import exact
 from support.finding import PLANTED
 from support.places import ROOT
 
@@ -161,3 +163,14 @@ def test_a_script_is_refused(built, run, tmp_path) -> None:
     script.chmod(0o755)
     done = run("--exact", "--", script)
     assert done.returncode == 2 and "no 64-bit program" in done.stderr
+
+
+def test_an_emulator_without_plugins_is_refused(tmp_path, monkeypatch):
+    """As the one of Ubuntu 24.04, which does not know the option."""
+    emulator = tmp_path / "qemu-x86_64"
+    emulator.write_text('#!/bin/sh\n[ "$1" = --help ] && echo usage && exit\nexit 1\n')
+    emulator.chmod(0o755)
+    monkeypatch.setitem(exact.EMULATORS, "x86_64", str(emulator))
+    monkeypatch.setattr(exact, "_arch_of", lambda program: "x86_64")
+    with pytest.raises(UserError, match="built without plugins"):
+        exact.run(tmp_path / "plugin.so", ["true"])

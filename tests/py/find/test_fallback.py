@@ -15,7 +15,7 @@ from support.finding import PLANTED, SAMPLER
 from support.places import ROOT
 
 DENY = PLANTED.with_name("find_deny_perf")
-SECONDS = "1.2"
+SECONDS = "0.6"
 
 
 @pytest.fixture

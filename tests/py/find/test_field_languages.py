@@ -11,6 +11,9 @@ import pytest
 from linewright.elf import types
 from linewright.elf.symbols import content, demangle, module
 from linewright.find.decode import DWARF_REGISTERS, Decoder
+from linewright.find.names import Names
+from linewright.find.sharing_schema import Map, Sample
+from linewright.find.space import Spaces
 
 CPP = r"""
 #include <array>
@@ -240,6 +243,38 @@ int main(void) {
 """
 
 
+class File:
+    """Code of a program, as if it were mapped at the file's own addresses."""
+
+    def __init__(self, program: str) -> None:
+        self._program = program
+
+    def read_code(self, pid, start, end):
+        return start, content(self._program, start, end - start)
+
+
+def framed(
+    program: str, function: str, ip: int, register: int, displacement: int
+) -> types.Accessed | None:
+    """What code without optimisation accesses at a register, by DWARF's number, plus a
+    displacement."""
+    assert types.pointed(program, ip, register, displacement) is None
+    whole, registers = symbol(program, function), DWARF_REGISTERS["x86_64"]
+    extent = range(whole.address, whole.address + whole.size)
+    for found in Decoder("x86_64", File(program)).origins(
+        1, extent, ip, registers[register], False
+    ):
+        moved, added = found.displacement, found.added
+        at = registers.index(found.register)
+        if added is None:
+            return types.framed(program, ip, at, moved + displacement, None)
+        assert types.framed(program, ip, at, moved, 4096) is None
+        accessed = types.framed(program, ip, at, moved, added + displacement)
+        if accessed:
+            return accessed
+    return None
+
+
 @pytest.mark.parametrize("compiler", ["gcc", "clang-14", "gcc -fomit-frame-pointer"])
 def test_without_optimisation_variables_of_the_frame_have_names(compiler, tmp_path) -> None:
     if shutil.which(compiler.split()[0]) is None:
@@ -247,25 +282,87 @@ def test_without_optimisation_variables_of_the_frame_have_names(compiler, tmp_pa
     (tmp_path / "a.c").write_text(PLAIN)
     subprocess.run([*compiler.split(), "-O0", "-g", "a.c"], cwd=tmp_path, check=True)
     program = str(tmp_path / "a.out")
-
-    class File:
-        def read_code(self, pid, start, end):
-            return start, content(program, start, end - start)
-
-    def accessed(function: str) -> types.Accessed | None:
-        ip, register, displacement = atomic(program, function)
-        assert types.pointed(program, ip, register, displacement) is None
-        begin, register = symbol(program, function).address, DWARF_REGISTERS["x86_64"][register]
-        found = Decoder("x86_64", File()).origin(1, begin, ip, register, False)
-        register = DWARF_REGISTERS["x86_64"].index(found.register)
-        if found.added is None:
-            return types.framed(program, ip, register, found.displacement + displacement, None)
-        assert types.framed(program, ip, register, found.displacement, 4096) is None
-        return types.framed(program, ip, register, found.displacement, found.added + displacement)
-
-    pointer, own = accessed("add"), accessed("main")
+    pointer = framed(program, "add", *atomic(program, "add"))
+    own = framed(program, "main", *atomic(program, "main"))
     assert (pointer.layout.name, pointer.offset, pointer.variable) == ("work", 16, "")
     assert (own.layout.name, own.offset, own.variable) == ("work", 8, "mine")
+
+
+def test_go_without_optimisation_has_its_fields(tmp_path) -> None:
+    """Its frames count from the stack pointer before the call, which .debug_frame alone tells."""
+    if shutil.which("go") is None:
+        pytest.skip("no go")
+    (tmp_path / "program.go").write_text(GO)
+    words = ["go", "build", "-gcflags=-N -l", "-o", "program", "program.go"]
+    subprocess.run(words, cwd=tmp_path, check=True)
+    program = str(tmp_path / "program")
+    found = framed(program, "main.pointed", *atomic(program, "main.pointed"))
+    assert (found.layout.name, found.offset, found.variable) == ("main.shard", 16, "")
+
+
+@pytest.fixture(scope="module")
+def plain_rust(tmp_path_factory):
+    """Without optimisation, where an atomic operation is a function of the library's that has no
+    frame pointer."""
+    if shutil.which("rustc") is None:
+        pytest.skip("no rustc")
+    folder = tmp_path_factory.mktemp("rust")
+    (folder / "program.rs").write_text(RUST)
+    words = "rustc --edition 2024 -g -o program program.rs"
+    subprocess.run(words.split(), cwd=folder, check=True)
+    return str(folder / "program")
+
+
+def helper(program: str):
+    """The function of the library that adds."""
+    return next(
+        s for s in module(program).functions if "AtomicU64" in s.name and "fetch_add" in s.name
+    )
+
+
+def test_an_argument_is_followed_into_the_caller_past_jumps(plain_rust) -> None:
+    """The library's function chooses by the ordering, so that jumps lie between the store of its
+    argument and the operation; the caller keeps the pointer in two words of its frame, and the
+    debug information knows the other one."""
+    program, inner, outer = plain_rust, helper(plain_rust), symbol(plain_rust, "pointed")
+    ip, register, _ = atomic(program, demangle(inner.name))
+    decoder, registers = Decoder("x86_64", File(program)), DWARF_REGISTERS["x86_64"]
+    extent = range(inner.address, inner.address + inner.size)
+    (argument,) = decoder.origins(1, extent, ip, registers[register], True)
+    assert argument == (registers[5], 0, None), "rdi"
+    calls = [
+        i.address
+        for i in decoder._arch.forwards(
+            content(program, outer.address, outer.size), outer.address, 64
+        )
+        if i.target == inner.address
+    ]
+    found = framed(program, "pointed", calls[0], 5, 0)
+    assert found.layout.name == "Shard"
+    assert [f.path for f in found.layout.fields(found.offset, found.offset + 8)] == [".s.hits"]
+
+
+def test_callers_of_code_without_frame_pointers_are_read_off_the_stack(plain_rust) -> None:
+    """What stands in the register of frame pointers is no pointer there, and by it a caller would
+    be left out or made up."""
+    program, inner, outer = plain_rust, helper(plain_rust), symbol(plain_rust, "pointed")
+    ip, _, _ = atomic(program, demangle(inner.name))
+    base, stack = 0x400000, 0x7F0000000000
+    spaces = Spaces()
+    for offset, size, address, _ in module(program).segments:
+        page = address & ~4095
+        spaces.mapping(
+            Map(time_ns=0, pid=1, start=base + page, length=(address - page + size + 4095) & ~4095,
+                offset=offset & ~4095, device=1, inode=1, path=program, executable=True,
+                writable=False, shared=False)
+        )  # fmt: skip
+    back = base + outer.address + outer.size // 2
+    registers = [0] * 18
+    registers[7] = stack
+    sample = Sample(time_ns=1, pid=1, tid=1, ip=base + ip, bits=64, registers=registers,
+                    chain=[base + ip, 0x1234], top=[back, 0, 0, 0, 0, 0, 0, 0])  # fmt: skip
+    found = Names(spaces).callers(sample)
+    assert found[0] == back and 0x1234 not in found, [hex(at) for at in found]
 
 
 def test_a_split_file_that_is_another_builds_gives_no_types(built, tmp_path) -> None:

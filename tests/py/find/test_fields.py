@@ -13,9 +13,9 @@ from linewright.elf import types
 from linewright.elf.symbols import module
 from linewright.find.evidence import Evidence, LinePlace
 from linewright.find.names import Names
-from linewright.find.result_document import advised_text, bytes_text, picture
+from linewright.find.result_document import _details, advised_text, bytes_text, picture
 from linewright.find.sharing_result import _advised, _fields
-from linewright.find.sharing_schema import FieldBytes, LayoutAdvice, Map, Touch
+from linewright.find.sharing_schema import FieldBytes, Hot, LayoutAdvice, Map, Touch
 from linewright.find.space import Spaces
 
 PROGRAM = r"""
@@ -122,10 +122,16 @@ def test_elements_of_an_array_get_lines_of_their_own(program) -> None:
     layout = types.variable(program, code(program, "main"), "shard")
     fields = _fields(layout, 64, "shard", 64)
     assert fields[2] == FieldBytes(offset=16, bytes=8, name="shard[0].s.hits")
-    found = _advised(layout, fields, evidence((16, 8), (40, 8)))
+    found = _advised(layout, 64, fields, evidence((16, 8), (40, 8)))
     assert found == LayoutAdvice(
         type="shard", bytes_before=24, bytes_after=128, count=8, aligned=[]
     )
+    assert drawn(found, fields, (16, 8), (40, 8)) == [
+        "before: ----.... -------- 11111111 ----.... -------- 22222222 ----.... --------"
+        "   1, 2, … are threads 1 2",
+        "after: ----.... -------- 11111111 +104 | ----.... -------- 22222222 +104"
+        " | ----.... -------- … +104   + bytes of padding",
+    ]
     assert advised_text(found) == (
         "alignas(128) on shard: shard grows from 24 to 128 bytes, 8 elements, 832 bytes of memory "
         "in all"
@@ -135,15 +141,62 @@ def test_elements_of_an_array_get_lines_of_their_own(program) -> None:
 def test_fields_of_one_structure_are_parted_where_the_thread_changes(program) -> None:
     layout = types.allocated(program, code(program, "make"), 160)
     fields = _fields(layout, 64, "pair", 64)
-    found = _advised(layout, fields, evidence((0, 8), (8, 8)))
+    found = _advised(layout, 64, fields, evidence((0, 8), (8, 8)))
     assert (found.aligned, found.bytes_before, found.bytes_after) == (["pair.tail"], 40, 256)
-    assert _advised(layout, fields, evidence((0, 8), (24, 8))).aligned == ["pair.more[1]"]
+    apart = _advised(layout, 64, fields, evidence((0, 8), (24, 8)))
+    assert (apart.aligned, apart.starts) == (["pair.more[1]"], [24])
+
+    text = drawn(found, fields, (0, 8), (8, 8))[1]
+    assert text.startswith("after: 11111111 +120 | 22222222 ")
+
+
+def test_an_object_that_begins_before_the_line_is_drawn_from_there(program) -> None:
+    """Its first part reaches into the line: 8 bytes of 16."""
+    layout = types.allocated(program, code(program, "make"), 160)
+    fields = _fields(layout, 56, "pair", 64)
+    found = _advised(layout, 56, fields, evidence((0, 8), (8, 8)))
+    assert (found.offset, found.starts, found.bytes_after) == (-8, [16], 256)
+    text = drawn(found, fields, (0, 8), (8, 8))[1]
+    assert text.startswith("after: 11111111 +112 | 22222222 ")
+
+
+def test_memory_grows_by_what_the_parts_need() -> None:
+    """What follows a part that is moved follows it onto its line."""
+    advice = LayoutAdvice(
+        type="t", bytes_before=248, bytes_after=248, count=2, aligned=["t.b"], starts=[120]
+    )
+    assert advice.at(128).bytes_after == 256
+
+
+def drawn(advised: LayoutAdvice, fields: list[FieldBytes], *touched: tuple[int, int]) -> list[str]:
+    """The pictures of a line on which each thread writes some bytes."""
+    touches = [
+        Touch(thread=tid, name="", bytes=[where], writes=True, reads=False)
+        for tid, where in enumerate(touched, 1)
+    ]
+    hot = Hot(
+        address=64,
+        pid=1,
+        line_bytes=64,
+        kind="false",
+        kind_128="false",
+        certainty="watched",
+        object="shard",
+        object_kind="static",
+        share=None,
+        fields=fields,
+        advised=advised,
+        touches=touches,
+        threads=len(touches),
+        sites=[],
+    )
+    return [s.text for s in _details(1, hot).lines if s.text.startswith(("before", "after"))]
 
 
 def test_the_picture_of_a_line() -> None:
     one = Touch(thread=7, name="", bytes=[(0, 8)], writes=True, reads=False)
     two = Touch(thread=8, name="", bytes=[(4, 8)], writes=False, reads=True)
-    assert picture([one, two]).startswith("1111**** 2222.... ........")
+    assert picture([one, two]).startswith("1111****2222............")
     fields = [FieldBytes(offset=0, bytes=8, name="a.head")]
     assert bytes_text([one], 1, fields) == ["bytes 0-7 (a.head): thread 7 writes"]
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from xml.etree import ElementTree
 
 import msgspec
@@ -17,8 +18,7 @@ from find.test_movement import MOVES, STAYS, hot
 from linewright.analysis.intervals import wilson_score
 from linewright.errors import UserError
 from linewright.find import guard, result_file
-from linewright.find.sharing_schema import Result
-from support import waiting
+from support import find_results, waiting
 from support.finding import SAMPLER
 from support.places import ROOT
 
@@ -63,16 +63,7 @@ BENCHMARK_MAIN();
 """
 
 
-def result(*lines, samples: int = 1000, source: str = "timer") -> Result:
-    more = dict(arch="x86_64", seconds=1.0, lost=0, threads=2, alone=[], overhead=None, blind=["x"])
-    return Result(
-        linewright_find_result=2,
-        source=source,
-        program="p",
-        samples=samples,
-        lines=[*lines],
-        **more,
-    )
+result = partial(find_results.result, samples=1000)
 
 
 def named(name: str, share: float = 0.5, **more):
@@ -131,6 +122,9 @@ def folder(sampling, tmp_path, monkeypatch):
     for tool in ("gcc", "qemu-x86_64"):
         if shutil.which(tool) is None:
             pytest.skip(f"no {tool}")
+    emulator = subprocess.run(["qemu-x86_64", "--help"], capture_output=True, text=True)
+    if "-plugin" not in emulator.stdout:
+        pytest.skip("this qemu-user was built without plugins, as Ubuntu's is")
     (tmp_path / "a.c").write_text(PROGRAM)
     for name, more in (("program", []), ("shared", ["-DSHARED"])):
         command = ["gcc", "-O1", "-g", "-pthread", *more, "-o", name, "a.c"]

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from linewright.find import heap
-from linewright.find.heap import HeapTable, empty_table
+from linewright.find.evidence import LineEvidence, SiteKey
+from linewright.find.heap import BlockRows, HeapTable, empty_table
 from linewright.find.objects import Block
 from linewright.find.space import Spaces
 from support.finding import SAMPLER
@@ -107,7 +108,7 @@ def test_freed_blocks_are_known_with_their_times_and_make_room(program) -> None:
         pid, _, _ = run(program, LINEWRIGHT_FIND_HEAP=path)
         table = HeapTable(path, Spaces())
         table.read()
-    start, _, born, died = table._blocks[pid][:, :4].T
+    start, _, born, died = table._blocks[pid].rows[:, :4].T
     assert np.count_nonzero(died == 0) < 64 < len(start)  # 800,000 were allocated and freed
     assert np.all(born > 0) and np.all(died[died > 0] >= born[died > 0])
     assert table.dropped == 0
@@ -124,11 +125,50 @@ def test_an_address_has_the_block_that_it_had_at_the_time() -> None:
         ],
         dtype="<u8",
     )
-    table._blocks = {1: columns}
+    table._blocks = {1: BlockRows.of(columns)}
     assert table.find(1, 70, 150 * ms) == Block(64, 32, (0xA,))
     assert table.find(1, 70, 400 * ms) == table.find(1, 70) == Block(64, 64, (0xB, 0xC))
     assert table.find(1, 70, 250 * ms) is None and table.find(1, 100, 150 * ms) is None
     assert table.find(2, 70) is None
+
+
+def test_who_had_a_line_is_known_where_its_bytes_were_had_by_several() -> None:
+    """Two calls' blocks in one place, one after the other, a third in the line all the time, and
+    one that was freed and allocated again by the same call."""
+    table = HeapTable("", Spaces())
+    ms = 1_000_000
+    rows = [
+        (64, 96, 100 * ms, 200 * ms, 0xA, 0, 0, 0),
+        (64, 96, 200 * ms, 0, 0xB, 0, 0, 0),
+        (96, 128, 100 * ms, 0, 0xC, 0, 0, 0),
+        (128, 160, 100 * ms, 150 * ms, 0xD, 0, 0, 0),
+        (128, 160, 150 * ms, 0, 0xD, 0, 0, 0),
+        (0, 1 << 20, 10 * ms, 20 * ms, 0xE, 0, 0, 0),
+    ]
+    table._blocks = {1: BlockRows.of(np.array(rows, dtype="<u8"))}
+    first, second = Block(64, 32, (0xA,)), Block(64, 32, (0xB,))
+    lived = [{b for b in table.owners(1, 64, t * ms) if b.start == 64} for t in (150, 205, 300)]
+    assert lived == [{first}, {first, second}, {second}]
+    assert table.find(1, 64, 205 * ms) is None, "a clock that ticks cannot tell"
+    assert table.find(1, 100, 205 * ms).callers == (0xC,)
+    assert table.find(1, 130, 155 * ms).callers == (0xD,)
+    large = {Block(0, 1 << 20, (0xE,))}
+    assert table.owners(1, 128, 15 * ms) == table.owners(1, 4096, 15 * ms) | large == large
+    assert table.owners(1, 4096, 15 * ms) == frozenset(), "nothing else was ever there"
+
+
+@pytest.mark.parametrize("known", [8, 4, 1])
+def test_uses_between_two_blocks_of_a_place_are_of_neither(known: int) -> None:
+    """They were a third line, "allocating call unknown". Where most are so, they are kept: else
+    a line that many short-lived blocks have in turn would be left out."""
+    table, lines, ms = HeapTable("", Spaces()), LineEvidence(Spaces()), 1_000_000
+    rows = [(64, 96, 0, 100 * ms, 0xA, 0, 0, 0), (64, 96, 100 * ms, 0, 0xB, 0, 0, 0)]
+    table._blocks = {1: BlockRows.of(np.array(rows, dtype="<u8"))}
+    lines.part(table.owners)
+    for at in [50 * ms] * known + [105 * ms] * 4:
+        lines.at(1, 64, at).uses_at[SiteKey(1, 0, "write", "add")].append((at, 0))
+    lines.drop_unclear()
+    assert [len(e.uses) for e in lines.known.values()] == ([known] if known > 4 else [known, 4])
 
 
 def test_processes_and_addresses_of_any_size_are_kept_apart(tmp_path) -> None:

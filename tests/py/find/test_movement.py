@@ -14,8 +14,9 @@ from linewright.find.line_prices import Prices, priced
 from linewright.find.movement import Ticks, Use, movement
 from linewright.find.remedies import advised
 from linewright.find.result_document import kind_text, movement_text
-from linewright.find.sharing_schema import Ceiling, Hot, Movement, Site, Touch
+from linewright.find.sharing_schema import Hot, Movement, Site, Touch
 from linewright.schema import Estimate, Interval
+from support.find_results import line as line_of
 
 MS = 1_000_000
 SECOND = 1000 * MS
@@ -128,7 +129,7 @@ def test_few_samples_leave_it_open() -> None:
     assert movement([(0, 0)]).answer == "open"
 
 
-def hot(movement_: Movement, ceiling: Ceiling | None = None) -> Hot:
+def hot(movement_: Movement) -> Hot:
     site = Site(
         instruction="lock add",
         module="a",
@@ -140,21 +141,12 @@ def hot(movement_: Movement, ceiling: Ceiling | None = None) -> Hot:
     touches = [
         Touch(thread=tid, name="t", bytes=[(0, 8)], writes=True, reads=False) for tid in (1, 2)
     ]
-    return Hot(
-        address=64,
-        pid=1,
-        line_bytes=64,
-        kind="true",
-        kind_128="true",
-        certainty="sampled",
+    return line_of(
         object="counter",
-        object_kind="static",
         share=wilson_score(50, 100),
         movement=movement_,
         touches=touches,
-        threads=2,
         sites=[site],
-        ceiling=ceiling,
     )
 
 

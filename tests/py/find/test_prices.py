@@ -16,7 +16,7 @@ from linewright.families import family_of
 from linewright.find.line_prices import LOCKS, PLANS, Prices, from_files, priced
 from linewright.find.remedies import advised
 from linewright.find.result_document import document
-from linewright.find.sharing_schema import Hot, Movement, Result, Site, ThreadShare, Touch
+from linewright.find.sharing_schema import Hot, Movement, Site, ThreadShare, Touch
 from linewright.forms import listed, standing_for
 from linewright.plans.request import build, request_of
 from linewright.run.unprobed_machine import UnprobedMachine
@@ -24,6 +24,7 @@ from linewright.say.document import Document
 from linewright.say.sentence import render_all
 from linewright.schema import Cell, Estimate, Record
 from linewright.trial import heap_padding
+from support import find_results
 from support.command_lines import complaint, refused
 from support.places import EXAMPLES
 
@@ -69,19 +70,8 @@ def hot(
         access=access,
         share=share,
     )
-    about = {"object": "x", "object_kind": "static", "kind_128": kind} | more
-    return Hot(
-        address=64,
-        pid=1,
-        line_bytes=64,
-        kind=kind,
-        certainty="sampled",
-        share=Estimate(value=share, low=share - 0.1, high=share + 0.1),
-        touches=[],
-        threads=2,
-        sites=[site],
-        **about,
-    )
+    reach = Estimate(value=share, low=share - 0.1, high=share + 0.1)
+    return find_results.line(kind, **({"share": reach, "sites": [site]} | more))
 
 
 def test_the_ceiling_is_the_share_times_what_contention_adds() -> None:
@@ -375,23 +365,8 @@ def test_a_lone_writer_whose_bytes_others_read_is_not_told_to_move() -> None:
     assert "Thread 4 uses other bytes only" in remedy(beside)
 
 
-def page(lines: list[Hot], alone: list[Hot] | None = None) -> Document:
-    return document(
-        Result(
-            linewright_find_result=2,
-            source="timer",
-            program="p",
-            arch="x86_64",
-            seconds=1.0,
-            samples=100,
-            lost=0,
-            threads=2,
-            lines=lines,
-            alone=alone or [],
-            overhead=0.01,
-            blind=[],
-        )
-    )
+def page(lines: list[Hot], **more: object) -> Document:
+    return document(find_results.result(*lines, **more))
 
 
 def test_a_share_of_near_samples_is_called_an_estimate_and_no_bound() -> None:
@@ -473,7 +448,7 @@ def test_threads_beside_a_true_sharing_are_told_to_move() -> None:
 
 
 def test_a_block_of_many_fields_is_seen_as_one(sampling, found) -> None:
-    line = found("--heap", "--", sampling, "heap_fields", 2, "1.2")["lines"][0]
+    line = found("--heap", "--", sampling, "heap_fields", 2, "0.6")["lines"][0]
     assert line["kind"] == "false" and line["one_block"] and line["next_command"] == ""
 
 
@@ -496,7 +471,7 @@ def test_a_static_variable_is_told_what_to_do_instead(sampling) -> None:
 
 
 def test_the_line_of_a_heap_block_names_the_function_to_pad(sampling, found) -> None:
-    line = found("--heap", "--", sampling, "heap_false", 2, "1.2")["lines"][0]
+    line = found("--heap", "--", sampling, "heap_false", 2, "0.6")["lines"][0]
     assert line["allocated_in"] == "main"
     # On a busy machine the threads may take turns, and then there is nothing to do.
     stays = line["movement"]["answer"] in ("by_turns", "one_cpu")

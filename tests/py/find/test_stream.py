@@ -56,7 +56,7 @@ def test_no_start_no_result() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "error"), [(2, UserError), (3, RunError), (4, live.SamplingRefusal)]
+    ("code", "error"), [(2, UserError), (3, RunError), (4, stream.SamplingRefusal)]
 )
 def test_a_failure_is_raised_as_what_it_is(code: int, error: type) -> None:
     with pytest.raises(error, match="because"):

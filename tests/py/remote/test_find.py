@@ -295,7 +295,7 @@ def test_files_are_fetched_once_and_kept_by_build_id(tmp_path, monkeypatch):
     monkeypatch.setattr(mapped_files, "MOST_FILE", 1000)
     assert RemoteFiles(look, str(tmp_path), tmp_path / "other").here(str(program)) == ""
     long = RemoteFiles(look, str(tmp_path), tmp_path / "other")
-    assert long.here(str(program)) == "" and long.left_out == [str(program)]
+    assert long.here(str(program)) == "" and long.left_out == {str(program): "too_large"}
 
 
 def test_what_is_kept_has_an_end(tmp_path, monkeypatch):
