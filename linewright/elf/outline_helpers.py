@@ -6,6 +6,7 @@ test holds both against the compiler's own helpers."""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cache
 
@@ -52,8 +53,9 @@ def is_helper(function: str) -> bool:
     return function.startswith(PREFIX)
 
 
-def _body(op: str, size: int, order: str) -> tuple[int, ...]:
-    """The words from the branch on."""
+def _body(op: str, size: int, order: str, writes_back: bool = False) -> tuple[int, ...]:
+    """The words from the branch on. `writes_back`: of 16 bytes, and a failing loop stores what it
+    read, as gcc 14 has it."""
     bits = {1: 0, 2: 1, 4: 2, 8: 3, 16: 3}[size] << 30
     wide = 0x80000000 if size >= 8 else 0
     acquire, release = (
@@ -69,7 +71,11 @@ def _body(op: str, size: int, order: str) -> tuple[int, ...]:
     load, store = 0x8000 if acquire and order != "sync" else 0, 0x8000 if release else 0
     if size == 16:
         save = [0xAA0003F0, 0xAA0103F1]
-        loop = [0xC87F0480 | load, 0xEB10001F, 0xFA510020, _BNE_12, 0xC82F0C82 | store, 0x35FFFF6F]
+        loop = [0xC87F0480 | load, 0xEB10001F, 0xFA510020]
+        if writes_back:
+            loop += [0x9A80004F, 0x9A81006E, 0xC82D388F | store, 0x35FFFF4D]
+        else:
+            loop += [_BNE_12, 0xC82F0C82 | store, 0x35FFFF6F]
     elif op == "cas":
         save = [{1: 0x53001C10, 2: 0x53003C10}.get(size, 0x2A0003F0 | wide)]
         loop = [
@@ -99,8 +105,8 @@ def _by_lse_word() -> dict[int, list[tuple[str, tuple[int, ...]]]]:
     found: dict[int, list[tuple[str, tuple[int, ...]]]] = {}
     for op in OPERATIONS:
         for size in (1, 2, 4, 8, 16) if op == "cas" else (1, 2, 4, 8):
-            for order in ORDERS:
-                words = _body(op, size, order)
+            for order, writes_back in itertools.product(ORDERS, (False, True)[: 1 + (size == 16)]):
+                words = _body(op, size, order, writes_back)
                 found.setdefault(words[1], []).append((f"{PREFIX}{op}{size}_{order}", words))
     return found
 

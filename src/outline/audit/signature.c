@@ -1,4 +1,5 @@
-/* Encodings of helper bodies as gcc 10 and later and compiler-rt assemble them: one sequence, with or without BTI C. */
+/* Encodings of helper bodies as gcc 10 and later and compiler-rt assemble them: one sequence, with or without BTI C,
+ * and two for the 16-byte compare-and-swap, which gcc 14 changed. */
 #include "signature.h"
 
 #define ADRP_X16 0x90000010u
@@ -64,12 +65,19 @@ static uint32_t *loop_words(const struct lw_helper *h, uint32_t *w)
     uint32_t store = releases(h) ? EXCLUSIVE_ORDERED : 0;
 
     if (h->size == 16) {
-        *w++ = 0xc87f0480 | load;  /* ldxp x0, x1, [x4] */
-        *w++ = 0xeb10001f;         /* cmp x0, x16 */
-        *w++ = 0xfa510020;         /* ccmp x1, x17, #0, eq */
-        *w++ = BNE_3;
-        *w++ = 0xc82f0c82 | store; /* stxp w15, x2, x3, [x4] */
-        *w++ = 0x35ffff6f;         /* cbnz w15, the ldxp */
+        *w++ = 0xc87f0480 | load; /* ldxp x0, x1, [x4] */
+        *w++ = 0xeb10001f;        /* cmp x0, x16 */
+        *w++ = 0xfa510020;        /* ccmp x1, x17, #0, eq */
+        if (h->writes_back) {
+            *w++ = 0x9a80004f;         /* csel x15, x2, x0, eq */
+            *w++ = 0x9a81006e;         /* csel x14, x3, x1, eq */
+            *w++ = 0xc82d388f | store; /* stxp w13, x15, x14, [x4] */
+            *w++ = 0x35ffff4d;         /* cbnz w13, the ldxp */
+        } else {
+            *w++ = BNE_3;
+            *w++ = 0xc82f0c82 | store; /* stxp w15, x2, x3, [x4] */
+            *w++ = 0x35ffff6f;         /* cbnz w15, the ldxp */
+        }
     } else if (h->op == LW_OUTLINE_CAS) {
         *w++ = 0x085f7c40 | size | load;  /* ldxr w0, [x2] */
         *w++ = 0x6b10001f | wide;         /* cmp w0, w16 */
@@ -91,7 +99,7 @@ static uint32_t *loop_words(const struct lw_helper *h, uint32_t *w)
 
 static int exists(const struct lw_helper *h)
 {
-    return h->op < LW_OUTLINE_OPS && h->order < LW_ORDERS &&
+    return h->op < LW_OUTLINE_OPS && h->order < LW_ORDERS && h->writes_back <= (h->size == 16) &&
            (h->size == 1 || h->size == 2 || h->size == 4 || h->size == 8 || (h->size == 16 && h->op == LW_OUTLINE_CAS));
 }
 
@@ -165,11 +173,13 @@ int lw_body_match(const uint32_t *words, size_t count, uint64_t address, struct 
 
     if (count <= LW_BODY_LLSC || !is_address_and_load(words) || !which(words[LW_BODY_LSE], &found->helper))
         return 0;
-    /* The LSE instruction is the same for _acq_rel and _sync (swp: for _acq and _sync), the loop is not: try every order. */
-    for (unsigned order = 0; order < LW_ORDERS; order++) {
-        found->helper.order = (enum lw_helper_order)order;
+    /* The LSE instruction is the same for _acq_rel and _sync (swp: for _acq and _sync), the loop is not: try every order,
+     * and every loop. */
+    for (unsigned way = 0; way < 2 * LW_ORDERS; way++) {
+        found->helper.order = (enum lw_helper_order)(way % LW_ORDERS);
+        found->helper.writes_back = way / LW_ORDERS;
         found->words = lw_body_words(&found->helper, body);
-        if (found->words <= count && same(words, body, LW_BODY_CBZ, found->words)) {
+        if (found->words && found->words <= count && same(words, body, LW_BODY_CBZ, found->words)) {
             found->address = address;
             found->have_lse = byte_address(words[LW_BODY_ADRP], words[LW_BODY_LDRB], address);
             return 1;

@@ -14,6 +14,7 @@ struct lw_helper {
     enum lw_outline_op op;
     unsigned size; /* bytes: 1, 2, 4, 8, for cas also 16 */
     enum lw_helper_order order;
+    unsigned writes_back; /* 1: of 16 bytes, and a failing loop stores what it read, as gcc 14 has it */
 };
 
 /*
@@ -23,7 +24,7 @@ struct lw_helper {
  *     1  ldrb w16, [x16, #lo12]   4  ret
  *     2  cbz  w16, 5              5… the LL/SC loop, as long as the operation needs, and its ret
  */
-enum { LW_BODY_ADRP, LW_BODY_LDRB, LW_BODY_CBZ, LW_BODY_LSE, LW_BODY_RET, LW_BODY_LLSC, LW_BODY_MAX = LW_BODY_LLSC + 10 };
+enum { LW_BODY_ADRP, LW_BODY_LDRB, LW_BODY_CBZ, LW_BODY_LSE, LW_BODY_RET, LW_BODY_LLSC, LW_BODY_MAX = LW_BODY_LLSC + 11 };
 
 /* A body that was found. */
 struct lw_body {

@@ -252,7 +252,8 @@ def atomic_instruction(arch: str, instruction: Instruction) -> str | None:
     return name if name in ("mfence", "prefetchw") else None
 
 
-CALL = re.compile(r"^(?:call|calll|callq|bl|jmp|b)$")
+CALL = re.compile(r"^(?:call[lq]?|j[a-z]+|bl?|b\.[a-z]+|cbn?z|tbn?z)$")
+"""A branch goes to another function, too, where clang leaves the rare path of a caller to it."""
 
 
 def code_of(arch: str, program: Path) -> dict[str, list[Instruction]]:
@@ -266,9 +267,11 @@ def disassembled(arch: str, program: Path) -> dict[str, list[str]]:
     for function_name, code in code_of(arch, program).items():
         body = bodies.setdefault(function_name, [])
         for instruction in code:
-            # a jump inside the function reads <name+0x…> and is none of these
-            if CALL.match(instruction.mnemonic) and re.fullmatch(
-                r"[\w.]+(@plt)?", instruction.target
+            # a jump inside the function reads <name+0x…>, or <name> to its start: none of these
+            if (
+                CALL.match(instruction.mnemonic)
+                and re.fullmatch(r"[\w.]+(@plt)?", instruction.target)
+                and instruction.target != function_name
             ):
                 body.append(("call", instruction.target.removesuffix("@plt")))
             elif found := atomic_instruction(arch, instruction):

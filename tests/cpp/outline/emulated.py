@@ -6,9 +6,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
 import unittest
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,17 +27,13 @@ CPUS = ("max", "cortex-a57")
 # child of the emulator's fork().
 os.environ.setdefault("G_SLICE", "always-malloc")
 
-COMPILERS = {
-    "gcc": {"c": [f"{TRIPLET}-gcc"], "cpp": [f"{TRIPLET}-g++"]},
-    "clang-14": {
-        "c": ["clang-14", f"--target={TRIPLET}", "-moutline-atomics"],
-        "cpp": ["clang++-14", f"--target={TRIPLET}", "-moutline-atomics"],
-    },
-    "clang-19": {
-        "c": ["clang-19", f"--target={TRIPLET}", "-moutline-atomics"],
-        "cpp": ["clang++-19", f"--target={TRIPLET}", "-moutline-atomics"],
-    },
-}
+# 14 is the oldest that is supported. A distribution may have none of them, or one.
+_CLANGS = [str(n) for n in range(14, 40) if shutil.which(f"clang-{n}")]
+OLD_CLANG, NEW_CLANG = (
+    (f"clang-{n}" for n in (_CLANGS[0], _CLANGS[-1])) if _CLANGS else ("clang",) * 2
+)
+# Optimisation while linking wants the linker of the compiler's version.
+LLD = shutil.which(NEW_CLANG.replace("clang", "ld.lld")) or shutil.which("ld.lld")
 
 
 def run(*command: str | Path, **options) -> subprocess.CompletedProcess[str]:
@@ -91,19 +89,51 @@ def audited(stderr: str) -> dict[str, Object]:
     return objects
 
 
+def translated(listing: Path) -> Iterator[tuple[int, int]]:
+    """Address and code of each instruction in the emulator's listing, which gives them one by one,
+    or whole blocks in bytes where it was built without a disassembler, as Ubuntu's was."""
+    address = 0
+    for line in listing.read_text().splitlines():
+        if m := re.match(r"0x([0-9a-f]+): +([0-9a-f]{8})?", line):
+            address = int(m[1], 16)
+            if m[2]:
+                yield address, int(m[2], 16)
+        elif m := re.match(r"OBJD-T: ([0-9a-f]+)$", line):
+            for (code,) in struct.iter_unpack("<I", bytes.fromhex(m[1])):
+                yield address, code
+                address += 4
+
+
+def is_adrp(code: int) -> bool:
+    return code & 0x9F000000 == 0x90000000
+
+
+def is_prefetch(code: int) -> bool:
+    """PRFM with an address in a register."""
+    return code & 0xFFC00000 == 0xF9800000
+
+
 class Emulated(unittest.TestCase):
     def setUp(self) -> None:
         self.dir = Path(tempfile.mkdtemp(prefix="outline-test."))
         self.addCleanup(shutil.rmtree, self.dir)
-        (self.dir / "ld.lld").symlink_to(
-            shutil.which("ld.lld-19") or shutil.which("ld.lld") or "ld.lld"
-        )
+        if LLD:
+            (self.dir / "ld.lld").symlink_to(LLD)
 
     def link(
         self, compiler: str, linker: str, source: str, *flags: str, output: str = "program"
     ) -> Path:
         out = self.dir / output
-        tool = COMPILERS[compiler]["cpp" if source.endswith(".cpp") else "c"]
+        if source.endswith(".cpp"):
+            compiler = compiler.replace("gcc", "g++").replace("clang", "clang++")
+        if compiler.startswith("clang"):
+            tool = [compiler, f"--target={TRIPLET}", "-moutline-atomics"]
+        else:
+            tool = [f"{TRIPLET}-{compiler}"]
+        if not shutil.which(tool[0]):
+            self.skipTest(f"{tool[0]} is not installed")
+        if linker == "lld" and not LLD:
+            self.skipTest("lld is not installed")
         chosen = [] if linker == "bfd" else ["-fuse-ld=lld", f"-B{self.dir}"]
         run(*tool, "-O2", "-pthread", PROGRAMS / source, "-o", out, *chosen, *flags)
         return out

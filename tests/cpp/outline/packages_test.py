@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from emulated import AUDIT, PROGRAMS, TRIPLET, Emulated, audited, helper_symbols, run
+from emulated import AUDIT, OLD_CLANG, PROGRAMS, TRIPLET, Emulated, audited, helper_symbols, run
 
 CACHE = Path(
     os.environ.get("LW_PACKAGES_DIR")
@@ -307,7 +307,7 @@ class Packages(Emulated):
             for library in libraries:
                 with self.subTest(library=str(library.relative_to(self.root))):
                     program = self.link(
-                        "clang-14",
+                        OLD_CLANG,
                         "bfd",
                         "sums.c",
                         str(PROGRAMS / "tell.c"),

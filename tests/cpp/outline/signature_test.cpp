@@ -29,12 +29,14 @@ std::vector<lw_helper> all_helpers() {
     std::vector<lw_helper> all;
     for (int op = 0; op < LW_OUTLINE_OPS; ++op)
         for (unsigned size : {1u, 2u, 4u, 8u, 16u})
-            for (int order = 0; order < LW_ORDERS; ++order) {
-                const lw_helper helper{static_cast<lw_outline_op>(op), size, static_cast<lw_helper_order>(order)};
-                std::uint32_t words[LW_BODY_MAX];
-                if (lw_body_words(&helper, words))
-                    all.push_back(helper);
-            }
+            for (int order = 0; order < LW_ORDERS; ++order)
+                for (unsigned writes_back : {0u, 1u}) {
+                    const lw_helper helper{static_cast<lw_outline_op>(op), size, static_cast<lw_helper_order>(order),
+                                           writes_back};
+                    std::uint32_t words[LW_BODY_MAX];
+                    if (lw_body_words(&helper, words))
+                        all.push_back(helper);
+                }
     return all;
 }
 
@@ -46,10 +48,12 @@ std::vector<std::uint32_t> body_of(const lw_helper &helper) {
     return words;
 }
 
-bool same(const lw_helper &a, const lw_helper &b) { return a.op == b.op && a.size == b.size && a.order == b.order; }
+bool same(const lw_helper &a, const lw_helper &b) {
+    return a.op == b.op && a.size == b.size && a.order == b.order && a.writes_back == b.writes_back;
+}
 
 TEST(Signature, KnowsEveryHelperForWhatItIs) {
-    EXPECT_EQ(all_helpers().size(), 125u);
+    EXPECT_EQ(all_helpers().size(), 125u + LW_ORDERS); // of the 16-byte compare-and-swap there are two
     for (const lw_helper &helper : all_helpers()) {
         const auto words = body_of(helper);
         lw_body found{};
@@ -82,7 +86,7 @@ TEST(Signature, OneBitAwayIsNoHelper) {
 }
 
 TEST(Signature, FollowsTheByteForwardsAndBackwards) {
-    auto words = body_of({LW_OUTLINE_ADD, 4, LW_ACQ_REL});
+    auto words = body_of({LW_OUTLINE_ADD, 4, LW_ACQ_REL, 0});
     lw_body found{};
     words[LW_BODY_ADRP] = kAdrp | 1u << 29 | 2u << 5; // 2 * 4 + 1 pages on
     words[LW_BODY_LDRB] = kLdrb | 0xabcu << 10;
@@ -95,7 +99,7 @@ TEST(Signature, FollowsTheByteForwardsAndBackwards) {
 
 TEST(Signature, SearchFindsEveryPlaceAndNoOther) {
     std::mt19937 random(7);
-    const auto body = body_of({LW_OUTLINE_CAS, 16, LW_SYNC});
+    const auto body = body_of({LW_OUTLINE_CAS, 16, LW_SYNC, 1});
     for (std::size_t count : {1u, 2u, 15u, 31u, 32u, 33u, 200u, 4000u})
         for (int round = 0; round < 50; ++round) {
             std::vector<std::uint32_t> words(count);
@@ -241,14 +245,14 @@ TEST(Edit, StopsWhereAWriteIsRefusedAndSaysHowFarItCame) {
         GTEST_SKIP() << "no memory that is written and executed";
     for (int refuse_from : {0, 1, 2}) {
         here.refuse_from = refuse_from;
-        here.put({LW_OUTLINE_SET, 4, LW_ACQ_REL}, 1);
+        here.put({LW_OUTLINE_SET, 4, LW_ACQ_REL, 0}, 1);
         EXPECT_EQ(lw_edit(0, &here.body, LW_OUTLINE_LSE | LW_OUTLINE_PREFETCH), refuse_from ? LW_EDIT_PART : LW_EDIT_NONE);
         EXPECT_EQ(here.writes, refuse_from);
         here.works();
     }
     here.refuse_from = 3;
     here.elsewhere = true;
-    here.put({LW_OUTLINE_SET, 4, LW_ACQ_REL}, 1);
+    here.put({LW_OUTLINE_SET, 4, LW_ACQ_REL, 0}, 1);
     EXPECT_EQ(lw_edit(0, &here.body, LW_OUTLINE_LSE | LW_OUTLINE_PREFETCH), LW_EDIT_NONE);
     EXPECT_EQ(here.writes, 0);
 }

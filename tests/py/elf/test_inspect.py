@@ -52,7 +52,8 @@ def test_helpers_agree_with_nm_stripped_or_not(tmp_path, flags):
         assert found.image.stripped == (path != program)
 
 
-def test_every_helper_is_known_and_unknown_ones_are_told(tmp_path):
+@pytest.mark.parametrize("more", [(), (SOURCES / "writes_back.S",)])
+def test_every_helper_is_known(tmp_path, more):
     libgcc = subprocess.run(
         [GCC, "-print-libgcc-file-name"], capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -66,7 +67,7 @@ def test_every_helper_is_known_and_unknown_ones_are_told(tmp_path):
         "".join(f"void {n}(void);\n" for n in names)
         + f"void (*const all[])(void) = {{{', '.join(names)}}};\n"
     )
-    found = inspect(str(strip(build(tmp_path / "all.so", source, "-shared", "-fPIC"))))
+    found = inspect(str(strip(build(tmp_path / "all.so", source, *more, "-shared", "-fPIC"))))
     assert sorted(found.recognised) == names
     assert found.recognised.total() == 125
 
