@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -44,6 +45,12 @@ def _root(
 register_all(app)
 
 
+@cache
+def _group() -> typer.core.TyperGroup:
+    """The app as Click has it, made of the commands' signatures once a process."""
+    return typer.main.get_command(app)
+
+
 def _give_back_the_locale() -> None:
     """Restore the LC_CTYPE that Python replaced in the C locale (PEP 538), since child processes
     inherit it."""
@@ -72,7 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
             errors="replace"
         )  # where the locale has no '±' a table with '?' is still a table
     try:
-        answer = app(args=arguments, prog_name="linewright", standalone_mode=False)
+        answer = _group()(args=arguments, prog_name="linewright", standalone_mode=False)
         sys.stdout.flush()
         return _exit_code(answer)
     except LinewrightError as error:

@@ -157,9 +157,17 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def situation(self) -> Situation:
-        params = tuple(sorted((k, v) for k, v in self.params.items() if k != "policy"))
-        shared = {name: getattr(self, name) for name in Situation.__struct_fields__}
-        return Situation(**(shared | {"params": params}))
+        return Situation(
+            contender=self.contender,
+            contender_iters=self.contender_iters,
+            work=self.work,
+            work_iters=self.work_iters,
+            placement=self.placement,
+            lines=self.lines,
+            threads=self.threads,
+            width_bits=self.width_bits,
+            params=tuple(sorted((k, v) for k, v in self.params.items() if k != "policy")),
+        )
 
     @property
     def id(self) -> str:

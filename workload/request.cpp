@@ -96,8 +96,9 @@ Length parse_length(const std::string &text, const std::string &where) {
 }
 
 double parse_duration(const std::string &text, const std::string &where, double low, double high) {
-    const std::string allowed = "90, 1.5s, 200ms, 2m, 50us; from " + std::to_string(static_cast<long>(low * 1e6)) +
-                                " us to " + std::to_string(static_cast<long>(high)) + " s";
+    const std::string allowed = "a number with m, s, ms or us, s if none; from " +
+                                std::to_string(static_cast<long>(low * 1e6)) + " us to " +
+                                std::to_string(static_cast<long>(high)) + " s";
     double value = 0;
     std::string unit;
     if (!split(text, value, unit))

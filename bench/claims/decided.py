@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """What a minute decides on this machine, and what of it is false.
 
-    bench/claims/decided.py [--long 60m] [--budgets 60s 5m] [--runs 3] [--pairs 20]
+    bench/claims/decided.py [--long 60m] [--budgets 60s 5m] [--runs 3] [--pairs 20] [--keep FOLDER]
 
 A long run says what is true: which comparisons differ by more than 10 %, and which are the same.
 Runs of each budget are held against it: the share of these that they decide, what they contradict,
 and their widest interval. Then the same command is compared with itself, in turns
 (same_machine.py), as many times as `--pairs` says. With the defaults this takes two hours of an
-idle machine; a quarter of an hour takes
+idle machine. Runs that FOLDER (results/decided) already holds are not measured again, so that an
+interrupted command goes on where it was. A quarter of an hour takes
 
     LINEWRIGHT_BUDGET=2s bench/claims/decided.py --long 3m --budgets 60s --runs 1"""
 
@@ -17,7 +18,6 @@ import argparse
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -59,13 +59,18 @@ def measured(budget: str, folder: Path, seed: int) -> Answers:
     """A run of plan quick in so much time."""
     seconds = duration_s(budget, "--budgets")
     path = folder / f"{budget}-{seed}.jsonl"
+    if path.exists():
+        return answers(path)
     words = ["measure", "--budget", budget, "--set", f"seed={seed}", "--format", "none"]
-    words += ["--output", str(path)]
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.unlink(missing_ok=True)
+    words += ["--output", str(unfinished)]
     if seconds > FEW_S:
         words += ["--set", f"launches={min(100, round(seconds / LAUNCH_S))}"]
     command = [sys.executable, "-m", "linewright", *words]
     if subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode:
         raise SystemExit(f"{' '.join(words)} failed")
+    unfinished.rename(path)
     return answers(path)
 
 
@@ -89,11 +94,11 @@ def line(budget: str, truth: Answers, found: Answers) -> str:
         for key in clear
     )
     ratios = [j.contrast for j, _ in found.values() if j.contrast and j.contrast.scale == "ratio"]
-    widest = max(ratios, key=lambda c: c.high / c.low)
+    widest = max(ratios, key=lambda c: c.high / c.low, default=None)
     return (
         f"| {budget} | {decided} of {len(clear)} | {alike} of {len(same)} | {wrong} | "
         f"{sum(j.answer == 'undecided' for j, _ in found.values())} of {len(found)} | "
-        f"{widest.low:.2f} to {widest.high:.2f} |"
+        + (f"{widest.low:.2f} to {widest.high:.2f} |" if widest else "none |")
     )
 
 
@@ -105,18 +110,17 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--budgets", nargs="+", default=["60s", "5m"])
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--keep", type=Path, default=ROOT / "results" / "decided")
     given = parser.parse_args(words)
-    with tempfile.TemporaryDirectory() as name:
-        truth = measured(given.long, Path(name), 1)
-        print(
-            "| budget | clear differences decided | equals called the same | contradicted", end=""
-        )
-        print(" | undecided | widest interval of a ratio |\n| --- | --- | --- | --- | --- | --- |")
-        print(line(given.long, truth, truth), flush=True)
-        for budget in given.budgets:
-            for run in range(given.runs):
-                found = measured(budget, Path(name), 2 + run)
-                print(line(budget, truth, found), flush=True)
+    given.keep.mkdir(parents=True, exist_ok=True)
+    truth = measured(given.long, given.keep, 1)
+    print("| budget | clear differences decided | equals called the same | contradicted", end="")
+    print(" | undecided | widest interval of a ratio |\n| --- | --- | --- | --- | --- | --- |")
+    print(line(given.long, truth, truth), flush=True)
+    for budget in given.budgets:
+        for run in range(given.runs):
+            found = measured(budget, given.keep, 2 + run)
+            print(line(budget, truth, found), flush=True)
     if given.pairs == 0:
         return 0
     same_machine = Path(__file__).resolve().with_name("same_machine.py")

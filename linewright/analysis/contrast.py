@@ -248,6 +248,9 @@ def signed_rank(
     # Means of pairs on one side of zero are the rank sum of that side; at zero they count as both.
     below, above = (int((side <= 0).sum()) for side in (means, -means))
     k = distributions.signed_rank_bound(n, (1 - confidence) / 2)
+    # What the interval's width stands for: wild runs move it as little as the interval.
+    width = float(means[-1 - k] - means[k]) if k >= 0 else 0.0
+    deviations = -2 * distributions.normal_quantile((1 - confidence) / 2)
     return Contrast(
         scale="ratio",
         value=bounded_exp(median(means)),
@@ -256,7 +259,7 @@ def signed_rank(
         launches=n,
         paired=True,
         p=min(1.0, 2 * distributions.signed_rank_cdf(n, min(below, above))),
-        spread=float(d.std()),
+        spread=width / deviations * math.sqrt(n) if k >= 0 else float(d.std()),
         leverage=1 / math.sqrt(n),
         degrees=n - 1,
     )

@@ -84,9 +84,16 @@ class NoiseGroup(NamedTuple):
 
 
 def noise_group_of(cell: Cell) -> NoiseGroup:
-    situation = cell.situation.without("lines", "width_bits", "params")
-    if apart := cell.situation.param("bytes_apart"):
-        situation = msgspec.structs.replace(situation, params=(("bytes_apart", apart),))
+    apart = cell.params.get("bytes_apart")
+    situation = Situation(
+        contender=cell.contender,
+        contender_iters=cell.contender_iters,
+        work=cell.work,
+        work_iters=cell.work_iters,
+        placement=cell.placement,
+        threads=cell.threads,
+        params=(("bytes_apart", apart),) if apart else (),
+    )
     return NoiseGroup(situation, family_of(cell.operation).name, cell.operation == "read")
 
 
@@ -108,11 +115,12 @@ def pooled_interval(s: Summary, members: Iterable[Summary]) -> Interval:
     that agree by luck do not make a figure sure; nor does a model, whose band is all of it."""
     if s.band is not None:
         return s.band
+    group = noise_group_of(s.cell)
     known = [
         (t, t.issue)
         for t in members
-        if noise_group_of(t.cell) == noise_group_of(s.cell) and t.machine_id == s.machine_id
         if t.status == "ok" and t.issue and t.issue.confidence > 0 and t.issue.low_ns > 0
+        if t.machine_id == s.machine_id and noise_group_of(t.cell) == group
     ]
     key = _of_code(s, s.arch)
     spans = [

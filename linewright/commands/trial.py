@@ -110,24 +110,22 @@ def trial(
     resume: ResumeTrialOption = None,
     as_json: AsJson = False,
 ) -> int:
-    """Run your own program under each setting and say what differs, with an interval."""
+    """Run your own program under each setting and say what differs, with an interval.
+
+    Two commands or builds: linewright trial -- A --versus -- B."""
     if resume is not None:
         _only_alone(context)
         limit = [p for p in PARAMETERS if p.name == "limit"]
         return _resume(resume, values_of(limit, more or (), "--resume")["limit"], as_json)
-    if not command:
-        raise UserError(
-            "no program named", "trial", "linewright trial [OPTIONS] -- PROGRAM [ARGS…]"
-        )
-    check_range(runs, 2, 100_000, "--runs")
+    _check_request(command, runs)
     asked_for = values_of(PARAMETERS, more or (), "trial")
-    limit_s = asked_for["limit"]
     from linewright.say.trial_document import name_alone, too_few
     from linewright.trial import named_settings, runner
 
     runner.compile_metric(metric)
-    named_settings.check_one_kind(pad, locks, settings is not None, env)
-    for text in (*command, *(env or [])):
+    words, (command, *others) = command, named_settings.commands(command)
+    named_settings.check_one_kind(pad, locks, bool(others), settings is not None, env)
+    for text in (*words, *(env or [])):
         named_settings.check_storable(text)
     asked = dict(
         metric=metric,
@@ -141,6 +139,8 @@ def trial(
     with closing(TrialPlace(on, _warn)) as there:
         if pad or locks:
             named = named_settings.alone(pad, command[0], there)
+        elif others:
+            named = named_settings.of_commands([command, *others])
         else:
             named = named_settings.named(settings, env, command[0], save is not None, there)
         session = _session(command, named, there, **asked)
@@ -150,10 +150,18 @@ def trial(
         if text := too_few(runs, len(named), "--runs "):
             note(text)
         with there.watched() if pad else nullcontext() as unseen:
-            code = _run(session, [], there, writer, limit_s, as_json)
+            code = _run(session, [], there, writer, asked_for["limit"], as_json)
             for name in unseen(named[1:]) if pad else ():
                 note(f"{name}: no heap block came from there, so nothing was padded")
         return code
+
+
+def _check_request(command: list[str] | None, runs: int) -> None:
+    if not command:
+        raise UserError(
+            "no program named", "trial", "linewright trial [OPTIONS] -- PROGRAM [ARGS…]"
+        )
+    check_range(runs, 2, 100_000, "--runs")
 
 
 def _warn(problem: SwitchProblem) -> None:
@@ -198,7 +206,8 @@ def _file(save: str | None, session, there: TrialPlace):
     from linewright.records import files as records
     from linewright.trial import trial_file
 
-    there.find(session.command[0])
+    for setting in session.settings:
+        there.find((setting.command or session.command)[0])
     if save is not None and os.path.exists(save):
         known = trial_file.read(save, note)
         trial_file.check_same(known.sessions[0], session, save)

@@ -7,6 +7,9 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 
 from linewright.errors import UserError
 
+ANSWER_S = 10
+"""A scheduler that does not answer meanwhile is none."""
+
 
 def executor(scheduler: str | None) -> Executor:
     """What runs a task on each CPU, or as many at once as the cluster behind a scheduler's address
@@ -16,7 +19,7 @@ def executor(scheduler: str | None) -> Executor:
     from distributed import Client
 
     try:
-        return Client(scheduler, timeout="10s").get_executor()
+        return Client(scheduler, timeout=ANSWER_S).get_executor()
     except (OSError, ValueError, TimeoutError) as error:
         allowed = "the address that dask scheduler prints"
         raise UserError(f"no scheduler answers: {error}", "--set scheduler", allowed) from None

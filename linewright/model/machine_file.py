@@ -97,7 +97,7 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Ids of the cells that the constants were fitted to."""
     fitted_to: dict[str, str] = {}
     """What the calibration holds for: digests of each constant with its interval, of the policy,
-    the mechanisms and the topology (`parts`)."""
+    the architecture, the mechanisms and the topology (`parts`)."""
     misses: dict[str, list[float]] = {}
     """How far the model missed cells that no fit had seen, by form and contention
     (``ldadd/same_line``): logarithms of simulated over measured."""
@@ -341,6 +341,7 @@ def parts(machine: Machine) -> dict[str, str]:
         for name, c in machine.constants.items()
     }
     described["policy"] = {name: machine.policy[name] for name in CLASSES}
+    described["arch"] = machine.arch
     for name in ("options", "topology"):
         fields = msgspec.structs.asdict(getattr(machine, name))
         described[name] = {key: value for key, value in fields.items() if value}
@@ -351,7 +352,7 @@ def parts(machine: Machine) -> dict[str, str]:
 
 
 def edited(machine: Machine) -> list[str]:
-    """What was changed since the calibration: constants by name, ``policy``, ``options``,
+    """What was changed since the calibration: constants by name, ``policy``, ``arch``, ``options``,
     ``topology``. None of a machine that was never fitted."""
     now = parts(machine)
     return [name for name, was in machine.fitted_to.items() if now.get(name) != was]

@@ -65,7 +65,8 @@ def decisions(trial: TrialVerdict) -> list[Sentence]:
     if len(unclear) > MOST_EACH:
         known = any(c.change_percent for c in unclear)
         where = ": their intervals are below" if known else ": too few rounds for an interval"
-        text = f"{len(unclear)} settings are undecided against {unclear[0].baseline}{where}."
+        text = f"{len(unclear)} settings are undecided against {unclear[0].baseline}{where}"
+        text += f"{_more_text(unclear)}."
         answer.append(_of([c.setting for c in unclear], text))
     return answer
 
@@ -117,7 +118,7 @@ def _comparison(c: AgainstBaseline, trial: TrialVerdict) -> str:
     if c.change_percent is None:
         return (
             f"{c.setting}: undecided. Only {c.rounds} rounds have figures of both it and "
-            f"{c.baseline}."
+            f"{c.baseline}{_more_text([c])}."
         )
     if c.different:
         return f"{c.setting}: {'better' if c.better else 'worse'} than {c.baseline}, {change}."
@@ -131,7 +132,16 @@ def _comparison(c: AgainstBaseline, trial: TrialVerdict) -> str:
             f"{c.setting}: so far {change} against {c.baseline}; this is judged at the next "
             "interim analysis only."
         )
-    return f"{c.setting}: undecided against {c.baseline}; {change} remains possible."
+    return (
+        f"{c.setting}: undecided against {c.baseline}; {change} remains possible{_more_text([c])}."
+    )
+
+
+def _more_text(some: Sequence[AgainstBaseline]) -> str:
+    """What would decide the undecided."""
+    needed = max((c.rounds_needed or 0 for c in some), default=0)
+    them = "it" if len(some) == 1 else "them"
+    return f"; about {needed} rounds (--runs) would decide {them}" if needed else ""
 
 
 def failures(session: Session, samples: Sequence[ProgramRun]) -> list[Sentence]:
@@ -163,7 +173,9 @@ def document(session: Session, samples: Sequence[ProgramRun], trial: TrialVerdic
         Column("median", lambda s: numbers.quantity(s.median, session.unit)),
         Column("change", lambda s: by_name.get(s.name, "baseline" if by_name else "")),
     ]
-    title = f"{PurePath(session.command[0]).name}: {metric_text(session)}"
+    programs = [(s.command or session.command)[0] for s in session.settings]
+    named = numbers.join(list(dict.fromkeys(PurePath(program).name for program in programs)))
+    title = f"{named}: {metric_text(session)}"
     notes = [*failures(session, samples), *limits(session, trial)]
     figures = table_of(title, columns, trial.settings, notes=notes)
     return Document(headline=decisions(trial), tables=[figures])

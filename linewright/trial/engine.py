@@ -85,7 +85,7 @@ def run(
         while left:
             number = left[0][0]
             for _, setting in [pair for pair in left if pair[0] == number]:
-                sample = _sample(session, setting, number, runner(setting.environment))
+                sample = _sample(session, setting, number, runner(setting))
                 samples.append(sample)
                 keep(sample)
                 show(setting.name)
@@ -111,7 +111,7 @@ def _warm_up(
     failed: dict[str, str] = {}
     for number in range(session.warmup_rounds):
         for setting in session.settings:
-            sample = _sample(session, setting, number, runner(setting.environment), warm_up=True)
+            sample = _sample(session, setting, number, runner(setting), warm_up=True)
             keep(sample)
             show(f"{setting.name} (warm-up)")
             if sample.value is None:

@@ -18,7 +18,13 @@ from msgspec import Struct
 
 from linewright.analysis.contrast import signed_rank
 from linewright.analysis.distributions import normal_cdf, normal_quantile
-from linewright.analysis.hypothesis_tests import ALPHA, SAME_ALONE, holm, judge
+from linewright.analysis.hypothesis_tests import (
+    ALPHA,
+    SAME_ALONE,
+    holm,
+    judge,
+    launches_needed,
+)
 from linewright.analysis.intervals import finite, median
 from linewright.analysis.modes import Mode, modes
 from linewright.schema import Estimate
@@ -54,6 +60,9 @@ class AgainstBaseline(Struct, frozen=True, kw_only=True):
     different: bool
     better: bool | None
     """None where no difference was found."""
+    rounds_needed: int | None = None
+    """Rounds in all that would probably decide an undecided comparison; None of a decided one, and
+    between two interim analyses."""
     within_percent: float | None = None
     """Of a setting that is shown to be the same as the baseline: what the difference is below; None
     otherwise."""
@@ -162,6 +171,8 @@ def _compare(runs: MetricByRound, alpha: float, higher_is_better: bool) -> list[
                 value, low, high = (100 * (end - 1) for end in (c.value, c.low, c.high))
                 change = Estimate(value=value, low=low, high=high, confidence=confidence)
         judgement = judge(c, p, alpha=alpha, same=SAME_ALONE if alpha else 0.0, small=True)
+        is_open = bool(alpha) and judgement.answer == "undecided"
+        needed = max(launches_needed(judgement), fewest_rounds(len(runs))) if is_open else None
         answers.append(
             AgainstBaseline(
                 setting=name,
@@ -172,6 +183,7 @@ def _compare(runs: MetricByRound, alpha: float, higher_is_better: bool) -> list[
                 better=judgement.slower == higher_is_better
                 if judgement.answer == "different"
                 else None,
+                rounds_needed=needed,
                 within_percent=100 * judgement.within if judgement.answer == "same" else None,
             )
         )

@@ -1,5 +1,5 @@
 """The settings that a trial compares, by name: values of LINEWRIGHT_ATOMICS, environments, heap
-blocks on lines of their own, or other readers-writer locks."""
+blocks on lines of their own, other readers-writer locks, or commands."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 LOCKS = "locks"
+VERSUS = "--versus"
+"""Between the commands of a trial; a ``--`` may follow it."""
 
 
 def alone(pad: list[str] | None, program: str, there: TrialPlace) -> list[TrialSetting]:
@@ -33,10 +35,30 @@ def alone(pad: list[str] | None, program: str, there: TrialPlace) -> list[TrialS
     return [TrialSetting(name=n, environment=e) for n, e in zip(names, environments, strict=True)]
 
 
-def check_one_kind(pad: list[str] | None, locks: bool, *others: object) -> None:
-    """Refuse --pad or --locks beside each other and beside other settings."""
-    if (locks and pad) or ((locks or pad) and any(other for other in others)):
-        option = "--locks" if locks else "--pad"
+def commands(words: list[str]) -> list[list[str]]:
+    """The commands that --versus parts; one where it is not there."""
+    found: list[list[str]] = [[]]
+    for before, word in zip(["", *words], words, strict=False):
+        if word == VERSUS:
+            found.append([])
+        elif (before, word) != (VERSUS, "--"):
+            found[-1].append(word)
+    if not all(found):
+        raise UserError("no program beside it", VERSUS, "linewright trial -- A --versus -- B")
+    return found
+
+
+def of_commands(given: list[list[str]]) -> list[TrialSetting]:
+    """A setting for each command."""
+    return _checked([TrialSetting(name=shlex.join(c), environment={}, command=c) for c in given])
+
+
+def check_one_kind(pad: list[str] | None, locks: bool, versus: bool, *others: object) -> None:
+    """Refuse --pad, --locks or --versus beside each other and beside other settings."""
+    alone = {"--locks": locks, "--pad": bool(pad), VERSUS: versus}
+    asked = [option for option, is_asked in alone.items() if is_asked]
+    if len(asked) > 1 or (asked and any(others)):
+        option = asked[0]
         raise UserError(f"{option} with other settings", "trial", "one kind of setting at a time")
 
 
@@ -75,18 +97,24 @@ def named(
             "trial",
             "name environments: --env A=1 --env A=2",
         )
+    _checked(found)
+    if len(found) < 2 and not alone:
+        raise UserError(
+            "one setting has nothing to be compared with",
+            "--settings",
+            "at least two, separated by /",
+        )
+    return found
+
+
+def _checked(found: list[TrialSetting]) -> list[TrialSetting]:
+    """They have names of their own and are not too many."""
     names = [setting.name for setting in found]
     if len(set(names)) < len(names):
         raise UserError(
             f"setting named twice: {next(n for n in names if names.count(n) > 1)}",
             "trial",
             "each setting once",
-        )
-    if len(found) < 2 and not alone:
-        raise UserError(
-            "one setting has nothing to be compared with",
-            "--settings",
-            "at least two, separated by /",
         )
     check_range(len(found), 1, MOST_SETTINGS, "settings")
     return found

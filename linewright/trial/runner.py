@@ -20,7 +20,7 @@ from linewright.run.interrupts import Interrupts
 from linewright.run.place import LOST, Place
 from linewright.run.probe_questions import error_text, exit_text
 from linewright.run.process import start
-from linewright.trial.trial_file import FOLDER
+from linewright.trial.trial_file import FOLDER, TrialSetting
 
 METRICS = {"wall": "s", "cpu": "s", "maxrss": "bytes"}
 """Metrics that the system gives, and their units; anything else is a regular expression on the
@@ -54,8 +54,8 @@ class RunOutcome:
     exit_code: int | None
 
 
-Runner = Callable[[Mapping[str, str]], RunOutcome]
-"""Runs the program once with these changes to the environment."""
+Runner = Callable[[TrialSetting], RunOutcome]
+"""Runs the program once under a setting."""
 
 
 def compile_metric(text: str) -> re.Pattern[bytes] | None:
@@ -188,15 +188,15 @@ class Runs:
         self._pattern = compile_metric(metric)
         self._interrupts, self._limit_s, self._more = interrupts, limit_s, dict(more or {})
 
-    def __call__(self, environment: Mapping[str, str]) -> RunOutcome:
+    def __call__(self, setting: TrialSetting) -> RunOutcome:
         if self._interrupts.caught:
             raise Interruption
         place = self._helper.place
-        changed = {**environment, **self._more}
+        command, changed = setting.command or self._command, {**setting.environment, **self._more}
         if place.far:
             changed = {name: text.replace(FOLDER, place.folder) for name, text in changed.items()}
         request = {
-            "command": self._command, "environment": changed, "limit_s": self._limit_s or 0,
+            "command": command, "environment": changed, "limit_s": self._limit_s or 0,
             "output": MOST_OUTPUT + 1 if self._pattern else 0,
         }  # fmt: skip
         try:
@@ -210,7 +210,7 @@ class Runs:
         if "errno" in found:
             there = f" on {place.name}" if place.far else ""
             why = os.strerror(found["errno"])
-            raise UserError(f"cannot run {self._command[0]}{there}: {why}", "PROGRAM")
+            raise UserError(f"cannot run {command[0]}{there}: {why}", "PROGRAM")
         if found["late"]:
             return self._late(found["wall_s"])
         return self._outcome(found, output)
@@ -224,9 +224,8 @@ class Runs:
             return self._helper.answer()
 
     def _late(self, took: float) -> RunOutcome:
-        return RunOutcome(
-            None, f"longer than its limit: ended after {took:.1f} s", took, 0.0, 0, None
-        )
+        after = f"{took:.1f} s" if took >= 1 else f"{took * 1e3:.0f} ms"
+        return RunOutcome(None, f"longer than its limit: ended after {after}", took, 0.0, 0, None)
 
     def _outcome(self, found: Mapping[str, Any], output: bytes) -> RunOutcome:
         """Of a run that came to its end, by what the helper measured."""

@@ -22,10 +22,12 @@ is another one each time."""
 
 
 class TrialSetting(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One setting: its name and what it changes in the environment."""
+    """One setting: its name, what it changes in the environment, and its command."""
 
     name: str
     environment: dict[str, str]
+    command: list[str] = []
+    """Empty where the session's is run."""
 
 
 class Session(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -154,7 +154,8 @@ class TrialPlace:
         )
 
     def runs(self, session: Session, interrupts: Interrupts, limit_s: float | None) -> Runs:
-        self.find(session.command[0])
+        for command in [session.command, *(s.command for s in session.settings if s.command)]:
+            self.find(command[0])
         values = [value for setting in session.settings for value in setting.environment.values()]
         for name in FINDERS:  # a trial that is gone on with needs them as a new one does
             if any(f"{FOLDER}/{name}" in value for value in values):

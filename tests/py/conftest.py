@@ -16,14 +16,13 @@ import pytest
 
 from linewright.cli import main
 from support import waiting
+from support.places import FAKE_PROBE, REAL
 
 # As in the arm64 test preset: glib's slice allocator can stop a child of qemu-user's fork() for
 # ever.
 os.environ.setdefault("G_SLICE", "always-malloc")
 
 HERE = Path(__file__).parent
-FAKE = HERE / "support" / "fake_probe.py"
-REAL = HERE.parents[1] / "build" / "native" / "probe" / "linewright-probe"
 LONG = (
     "packaging/test_packaging.py",
     "packaging/test_bench_programs.py",
@@ -62,6 +61,12 @@ CROSS = (
 """What wants other architectures' programs, by file or how a test's name begins: of the long lane,
 whatever is built. A test with a parameter `arch` wants them unless that is the native build's."""
 NATIVE = (platform.machine(), "native")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What is slow as a whole is not even imported by the quick lane."""
+    quick = config.option.markexpr.startswith("not slow")
+    return True if quick and collection_path in {HERE / name for name in LONG} else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -103,7 +108,7 @@ class Command:
     ) -> None:
         self.directory, self.capture, self.patch = directory, capture, patch
         self.fake: dict = {}
-        self.probe = FAKE
+        self.probe = FAKE_PROBE
 
     def environment(self) -> dict[str, str]:
         env = {
@@ -186,3 +191,12 @@ def real(command: Command) -> Command:
         pytest.skip("the native probe is not built")
     command.probe = REAL
     return command
+
+
+@pytest.fixture
+def without_vega(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages that this process makes hold no Vega: bundling it takes seconds, and the browser's
+    tests have it."""
+    from linewright.show.report import report_page
+
+    monkeypatch.setattr(report_page, "_vega", str)

@@ -63,12 +63,20 @@ def build(inputs: Inputs) -> Plan:
     windows = max(6, inputs.values["iterations"] // 4) if published else 3
     forms = inputs.forms_of(OPERATIONS)
     if any(form.operation in DMA for form in inputs.forms):
-        cells = _dma(inputs.forms, [PUBLISHED] if published else list(_lists(inputs.values)))
+        lists = [PUBLISHED] if published else list(_lists(inputs.values))
+        cells = _dma(inputs.forms, lists)
     elif any(form.available for form in forms):
+        lists = [PUBLISHED] if published else _fitting(inputs.values)
         cells = _published(forms) if published else _grid(forms, inputs.values)
     else:
         known = "x86-64, i386 and arm64 have them"
         raise UserError("no cache-maintenance instruction here", "--plan cache", known)
+    if not lists:
+        what = "no entry of these sizes fits into a list"
+        allowed = (
+            "dirty_l1 to 8 KiB, dirty_l2 to 256 KiB, others to total_kib; the kernel's from 4 KiB"
+        )
+        raise UserError(what, "--set sizes, states and total_kib", allowed)
     return inputs.plan("cache", cells, min_windows=windows, max_windows=windows * 8)
 
 
@@ -93,28 +101,32 @@ def _grid(forms: list[Form], values: dict[str, Any]) -> Iterator[Cell]:
     for form in forms:
         if form.name not in wanted:
             continue
-        for state in values["states"]:
-            for size in sizes:
-                for entries in _counts(state, size, values):
-                    for wait in ("each", "once"):
-                        yield _cell(form, wait, size, entries, state, 0)
+        for state, size in _fitting(values):
+            for entries in _counts(state, size, values):
+                for wait in ("each", "once"):
+                    yield _cell(form, wait, size, entries, state, 0)
         for align in values["align"]:
             if align and "dirty_beyond" in values["states"]:
                 for size in sizes[:3]:
-                    entries = _counts("dirty_beyond", size, values)[0]
-                    for wait in ("each", "once"):
-                        yield _cell(form, wait, size, entries, "dirty_beyond", align)
+                    for entries in _counts("dirty_beyond", size, values)[:1]:
+                        for wait in ("each", "once"):
+                            yield _cell(form, wait, size, entries, "dirty_beyond", align)
 
 
 def _lists(values: dict[str, Any]) -> Iterator[tuple[int, int]]:
     """Entry size and entries of the lists that the kernel maps: as many as `total_kib` holds, and a
     quarter of that."""
-    total = values["total_kib"] << 10
     sizes = [size for size in values["sizes"] if 4096 <= size <= 4 << 20]
     for size in sizes if values["sizes"] != SIZES else DMA_SIZES:
-        most = min(total // size, values["most_entries"])
-        for entries in [most] if most < 8 else [most, most // 4]:
+        for entries in _counts("dirty_beyond", size, values):
             yield size, entries
+
+
+def _fitting(values: dict[str, Any]) -> list[tuple[str, int]]:
+    """States and entry sizes of which a list holds one entry or more."""
+    return [
+        (t, n) for t in values["states"] for n in sorted(values["sizes"]) if _counts(t, n, values)
+    ]
 
 
 def _dma(forms: Sequence[Form], lists: Sequence[tuple[int, int]]) -> Iterator[Cell]:

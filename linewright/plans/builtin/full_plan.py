@@ -10,7 +10,7 @@ from linewright.plans.definition import BuiltIn, Inputs, settings, usual, word
 from linewright.schema import Plan
 
 PARAMETERS = (
-    word("cpus", "first all", "timed CPU: the first usable one, or each in turn"),
+    word("timed", "first all", "timed CPU: the first usable one, or each in turn"),
     *usual(launches=5),
 )
 
@@ -18,7 +18,7 @@ PARAMETERS = (
 def build(inputs: Inputs) -> Plan:
     """Both plans' cells under one budget."""
     chosen = [f"launches={inputs.values['launches']}"]
-    grid = settings(rmw_plan.PLAN, [*chosen, "grid=full", f"cpus={inputs.values['cpus']}"])
+    grid = settings(rmw_plan.PLAN, [*chosen, "grid=full", f"timed={inputs.values['timed']}"])
     plan = rmw_plan.build(replace(inputs, values=grid, keep=list))
     cells = plan.cells
     if any(inputs.topology.pairs.values()):

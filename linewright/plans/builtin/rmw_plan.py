@@ -22,7 +22,7 @@ from linewright.schema import Cell, Plan
 
 PARAMETERS = (
     word("grid", "thinned full", "the published grid whole, or thinned to the budget"),
-    word("cpus", "first all", "timed CPU: the first usable one, or each in turn"),
+    word("timed", "first all", "timed CPU: the first usable one, or each in turn"),
     words("operations", OPERATIONS, "operations whose forms are measured"),
     word("generic", "no yes", "compiler builtins beside the named forms"),
     Parameter("work", "counts", None, "units of work, instead of the grid's"),
@@ -62,11 +62,13 @@ def _cells(inputs: Inputs, spacings: Sequence[int], works: Sequence[int]) -> Ite
 
 def _placements(inputs: Inputs, values: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Placement of one thread and of two, for every CPU to be timed."""
-    if values["cpus"] == "first":
+    if values["timed"] == "first":
         yield "auto", "auto"
         return
     if values["threads"] != 2:
-        raise UserError("cpus=all places two threads", "--set threads", "allowed with cpus=all: 2")
+        raise UserError(
+            "timed=all places two threads", "--set threads", "allowed with timed=all: 2"
+        )
     for cpu in inputs.topology.usable():
         other = partner(inputs.topology, cpu)
         yield f"cpus:{cpu}", "auto" if other is None else f"cpus:{cpu},{other}"

@@ -96,6 +96,17 @@ def sentences_of(records, arch="x86_64"):
     return cache_sentences(MachineAnswers(contexts, summarise(contexts, records)))
 
 
+KERNEL = [form("dma_map", "dma_map"), *X86]
+
+
+@pytest.mark.parametrize("forms", [X86, KERNEL], ids=["instructions", "mappings"])
+def test_entries_that_no_list_holds_are_left_out_and_alone_are_refused(forms) -> None:
+    with pytest.raises(UserError, match="no entry of these sizes"):
+        build("sizes=67108864", forms=forms)
+    sizes = {c.params["entry_bytes"] for c in build("sizes=4096,67108864", forms=forms).cells}
+    assert sizes == {4096}
+
+
 def test_known_terms_come_out_with_intervals_that_hold_them():
     held = np.zeros(3)
     for seed in range(12):

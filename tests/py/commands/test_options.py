@@ -16,13 +16,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from linewright.analysis import loading
+from linewright.analysis.summary import Summary
 from linewright.find import perf_import, perf_text
 from linewright.find.sampled_machine import find_sampler
 from linewright.model.simulator import find_model
 from linewright.run.programs import find_workload
 from linewright.say.phrases import plan_named
 from linewright.schema import Context, Record
-from linewright.trial import workload_sweep
+from linewright.trial import named_settings, workload_sweep
 from support import analysis_samples, machines
 from support.analysis_samples import write
 from support.command_lines import COMMANDS, complaint, is_flag, options_of, refused, within
@@ -221,6 +223,7 @@ def test_a_wrong_value_is_one_line(here, name: str, option: str):
     assert "unexpected" not in said and "Traceback" not in said
 
 
+@pytest.mark.usefixtures("without_vega")
 @pytest.mark.parametrize(("name", "option"), EVERY)
 def test_a_right_value_is_taken(here, name: str, option: str):
     flag = is_flag(options_of(name)[option])
@@ -268,8 +271,8 @@ def texts() -> Iterator[tuple[str, str]]:
         yield from ((f"help of {name}", getattr(p, "help", "") or "") for p in command.params)
 
 
-FOREIGN = {"--obj", "--output-style", "--preset", "--stdio"}
-"""Options of other programs: of cmake, llvm-symbolizer and perf."""
+FOREIGN = {"--obj", "--output-style", "--perf-basic-prof", "--preset", "--stdio"}
+"""Options of other programs: of cmake, llvm-symbolizer, node and perf."""
 OTHERS = (
     "CMakePresets.json",
     *(f"{room}/*.[ch]pp" for room in ("find", "probe", "model", "workload", "torture", "wire")),
@@ -278,7 +281,8 @@ OTHERS = (
 
 def test_messages_name_commands_and_options_that_there_are():
     """An option that has gone is named nowhere."""
-    ours = {option for name in COMMANDS for option in options_of(name)} | {"--help"}
+    ours = {option for name in COMMANDS for option in options_of(name)}
+    ours |= {"--help", named_settings.VERSUS}
     programs = "".join(p.read_text() for pattern in OTHERS for p in ROOT.glob(pattern))
     wrong = []
     for where, text in texts():
@@ -295,6 +299,21 @@ def test_messages_name_commands_and_options_that_there_are():
     assert wrong == []
 
 
+@pytest.fixture
+def summarised_once(monkeypatch):
+    """A test's record files are summarised once, and not again by each command that reads them."""
+    known: dict[frozenset[str], list[Summary]] = {}
+    summarise = loading.summarise_groups
+
+    def once(contexts, groups) -> list[Summary]:
+        if (key := frozenset(contexts)) not in known:
+            known[key] = summarise(contexts, groups)
+        return known[key]
+
+    monkeypatch.setattr(loading, "summarise_groups", once)
+
+
+@pytest.mark.usefixtures("summarised_once")
 @pytest.mark.parametrize("name", machines.MACHINES)
 def test_what_a_result_says_to_type_can_be_typed(real, name: str):
     """Of each example machine: the lines inside what `show`, `advise` and `compare` say; a

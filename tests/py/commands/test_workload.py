@@ -155,17 +155,17 @@ def test_one_workload_in_a_trial(built, command) -> None:
     [
         ((), "KIND"),
         (("mutex",), "hash-bucket"),
-        (("mcs", "--threads", "0"), "1 to 1024"),
-        (("mcs", "-t", "1025"), "1 to 1024"),
-        (("mcs", "-t", "-1"), "1 to 1024"),
-        (("mcs", "-t", "1" * 30), "1 to 1024"),
+        (("mcs", "--threads", "0"), "1 … 1024"),
+        (("mcs", "-t", "1025"), "1 … 1024"),
+        (("mcs", "-t", "-1"), "1 … 1024"),
+        (("mcs", "-t", "1" * 30), "1 … 1024"),
         (("mcs", "--cpus", "65535"), "CPU 65535"),
         (("mcs", "--cpus", "0", "-t", "2"), "pinned to"),
         (("mcs", "--critical", "9" * 30), "--critical"),
         (("mcs", "--duration", "0"), "--duration"),
         (("mcs", "--seed", "-1"), "--seed"),
         (("mcs", "--seed", "9" * 30), "--seed"),
-        (("rwlock", "--write-percent", "101"), "0 to 100"),
+        (("rwlock", "--write-percent", "101"), "0 … 100"),
         (("mcs", "--format", "xml"), "json"),
         (("mcs", "--bogus"), "--bogus"),
         (("mcs", "ticket"), "ticket"),
@@ -180,7 +180,8 @@ def test_a_wrong_request_is_one_line_and_exit_2(run, words, said) -> None:
         and done.stderr.startswith("linewright: ")
         and done.stderr.count("\n") == 1
     )
-    assert said in done.stderr
+    bounds = re.escape(said).replace("…", "(to|-)")  # older and newer versions of CLI11
+    assert re.search(bounds, done.stderr)
 
 
 def test_a_wrong_setting_runs_nothing(run) -> None:

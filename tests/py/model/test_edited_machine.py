@@ -47,6 +47,7 @@ def test_every_edit_that_moves_an_answer_is_known() -> None:
         (r"(near_load = \{ value =) [0-9.]+", r"\1 4.4", "near_load"),
         (r"(near_load = .* high =) [0-9.]+", r"\1 5", "near_load"),
         (r"^store = .*", 'store = ["near", "near", "near", "near"]', "policy"),
+        (r'^arch = "arm64"', 'arch = "x86_64"', "arch"),
         (r"^one_bus = false", "one_bus = true", "options"),
         (r"^homes = 64", "homes = 32", "topology"),
     ):

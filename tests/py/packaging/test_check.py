@@ -100,3 +100,22 @@ def test_a_private_word_is_found_and_the_fields_own_is_not(tmp_path):
     done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1
     assert [line.split(":")[1] for line in done.stdout.splitlines()] == ["1", "3", "4"]
+
+
+def test_what_passed_once_is_repeated_when_a_file_of_it_changes(tmp_path):
+    runs, source = tmp_path / "runs", tmp_path / "source"
+
+    def once(code: int = 0) -> int:
+        command = f"echo run >>{runs}; exit {code}"
+        words = [ROOT / "tests/once", tmp_path / "passed", source, "--", "sh", "-c", command]
+        return subprocess.run(words, capture_output=True).returncode
+
+    source.write_text("a")
+    assert [once(3), once(3), once(), once(), once(3)] == [3, 3, 0, 0, 0]
+    assert runs.read_text().count("run") == 3
+    source.write_text("b")
+    assert [once(3), once(), once()] == [3, 0, 0]
+    source.write_text("a")
+    assert once() == 0 and runs.read_text().count("run") == 6
+    source.unlink()
+    assert once() != 0

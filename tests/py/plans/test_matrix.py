@@ -102,7 +102,7 @@ def test_more_budget_never_means_fewer_cells() -> None:
 
 def test_every_cpu_in_turn_with_its_nearest_partner() -> None:
     topology = machine(4, {"smt_sibling": ["0,1", "2,3"], "same_l3": ["0,2", "1,3", "0,3", "1,2"]})
-    plan = build("rmw", "cpus=all", "grid=full", topology=topology)
+    plan = build("rmw", "timed=all", "grid=full", topology=topology)
     singles = {c.placement for c in plan.cells if c.contender == "none"}
     doubles = {c.placement for c in plan.cells if c.contender == "same_line"}
     assert singles == {f"cpus:{n}" for n in range(4)}
@@ -111,8 +111,8 @@ def test_every_cpu_in_turn_with_its_nearest_partner() -> None:
 
 
 def test_cpus_all_places_two_threads_only() -> None:
-    with pytest.raises(UserError, match="cpus=all"):
-        build("rmw", "cpus=all", "threads=3")
+    with pytest.raises(UserError, match="timed=all"):
+        build("rmw", "timed=all", "threads=3")
 
 
 def test_published_cells_are_those_of_the_table() -> None:

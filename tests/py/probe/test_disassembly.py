@@ -214,7 +214,10 @@ def loops(arch: str, name: str) -> list[tuple[int, list[str]]]:
         ]
 
     code = at_every_place(arch)[name]
-    bodies = [(start, between(code, start, end)) for start, end in closings(code) if start <= end]
+    back = [(start, end) for start, end in closings(code) if start <= end]
+    # A way back from a rare part, which the compiler put behind all loops, closes none.
+    spans = [b for b in back if not any(s < b[0] <= e < b[1] for s, e in back)]
+    bodies = [(start, between(code, start, end)) for start, end in spans]
     return [
         (start, plain(body)) for start, body in bodies if not any(m == "ret" for _, m, _ in body)
     ]

@@ -93,6 +93,7 @@ def test_one_machine_reached_twice_is_one(over, start):
     assert "2 machines in 1 group" in (over.directory / "fleet/fleet.html").read_text()
 
 
+@pytest.mark.usefixtures("without_vega")
 def test_of_one_machine_reached_twice_one_is_shown(over, start):
     for name in ("one", "again"):
         start(name, **knobs(machine_id=f"{1:016x}"))

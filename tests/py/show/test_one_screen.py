@@ -149,7 +149,7 @@ def test_a_trial_of_many_settings_is_one_screen():
     )
     assert fits(stream.getvalue()), stream.getvalue()
     assert stream.getvalue().startswith(
-        "15 settings are undecided against A=0: their intervals are below."
+        "15 settings are undecided against A=0: their intervals are below; about "
     )
     alike = {
         name: {n: 1.0 + value / 1000 for n, value in own.items()} for name, own in runs.items()

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -E -S
 """A probe that can fail in ways the real one cannot be made to: it dies in mid-line, babbles,
 hangs, or has other CPUs.
 
@@ -14,7 +14,8 @@ import os
 import sys
 import time
 
-# Started hundreds of times: what few tests ask for is imported where it is used.
+# Started hundreds of times: without the packages of .venv, and what few tests ask for is imported
+# where it is used.
 KNOBS = json.loads(os.environ.get("FAKE_PROBE", "{}"))
 CPUS = [
     {

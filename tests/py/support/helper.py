@@ -8,6 +8,7 @@ from typing import Any
 from linewright.run.interrupts import Interrupts
 from linewright.run.place import Place
 from linewright.trial.runner import Helper, Runs
+from linewright.trial.trial_file import TrialSetting
 from support.places import ROOT
 
 PROBE = ROOT / "build/native/probe/linewright-probe"
@@ -33,3 +34,8 @@ def runs(
 ) -> Runs:
     """A command that is run here."""
     return Runs(helper(), command, metric, interrupts or Interrupts(), limit_s)
+
+
+def under(**environment: str) -> TrialSetting:
+    """A setting that changes these variables."""
+    return TrialSetting(name="", environment=environment)

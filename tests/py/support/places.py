@@ -7,3 +7,5 @@ ROOT = HERE.parents[1]
 EXAMPLES = HERE / "examples"
 DATA = HERE / "data"
 FAKE_PROBE = HERE / "support" / "fake_probe.py"
+REAL = ROOT / "build/native/probe/linewright-probe"
+"""The probe that was built for this machine."""

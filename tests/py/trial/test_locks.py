@@ -110,6 +110,34 @@ def test_run_replaces_the_locks_and_statistics_say_which(command, folder, with_l
     assert Path(second[4].partition("+")[0]).name == "libuses.so", "where it was initialised"
 
 
+OPENS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+int main(int count, char **words)
+{
+    void *opened =
+        count > 2 ? dlmopen(LM_ID_NEWLM, words[1], RTLD_NOW) : dlopen(words[1], RTLD_NOW);
+    void (*library)(void) = (void (*)(void))dlsym(opened, "library");
+    library();
+    return 9;
+}
+"""
+
+
+@pytest.mark.parametrize(("own_namespace", "locks"), [([], 1), (["dlmopen"], 0)])
+def test_a_library_that_is_opened_later_has_other_locks_unless_in_a_namespace_of_its_own(
+    command, folder, with_library, own_namespace, locks
+):
+    program = compiled(command.directory, "opens", OPENS)
+    env = command.environment() | {"LINEWRIGHT_RWLOCK_STATISTICS": "1"}
+    words = [str(program), str(folder / "libuses.so"), *own_namespace]
+    answer = command.apart("run", "--locks", "--", *words, env=env)
+    assert answer.returncode == 9, answer.stderr
+    (counted,) = re.findall(r"^linewright-rwlock.* (\d+) locks?$", answer.stderr, re.MULTILINE)
+    assert int(counted) == locks
+    assert bool(re.search(r"^ +3 +0 +0 ", answer.stderr, re.MULTILINE)) == bool(locks)
+
+
 def test_what_is_preloaded_already_stays(command, folder, with_library):
     other = compiled(command.directory, "other.so", "int other;", "-shared", "-fPIC")
     env = command.environment() | {"LD_PRELOAD": str(other)}

@@ -33,7 +33,7 @@ from linewright.trial.interim_analysis import fewest_rounds
 from linewright.trial.runner import Interruption, RunOutcome
 from linewright.trial.trial_file import ProgramRun, Session, TrialSetting
 from support import waiting
-from support.helper import here, runs
+from support.helper import here, runs, under
 from support.places import ROOT
 
 on_x86 = pytest.mark.skipif(
@@ -84,8 +84,8 @@ class Synthetic:
         )
         self.level, self.order = 0.0, []
 
-    def __call__(self, environment):
-        name = environment["WHICH"]
+    def __call__(self, setting):
+        name = setting.name
         self.order.append(name)
         self.level += self.rng.normal(0, self.drift)
         value = (1 + self.changes[name]) * np.exp(self.level + self.rng.normal(0, self.noise))
@@ -218,9 +218,9 @@ def test_higher_is_better_turns_the_verdict():
 def test_failed_runs_are_shown_and_never_averaged_in():
     state = {"n": 0}
 
-    def program(environment):
+    def program(setting):
         state["n"] += 1
-        if environment["WHICH"] == "b" and state["n"] % 3 == 0:
+        if setting.name == "b" and state["n"] % 3 == 0:
             return outcome(None, "exit code 7", 7)
         return outcome(1.0 + 1e-4 * (state["n"] % 5))
 
@@ -235,10 +235,32 @@ def test_failed_runs_are_shown_and_never_averaged_in():
     assert sum(s.warm_up for s in kept) == 2 and len(kept) == 42
 
 
+@pytest.mark.parametrize("change", [0.0, 0.05])
+def test_the_rounds_that_would_decide_do_decide(change):
+    """A noisy program is undecided after 20 rounds; with as many as the answer names, two in
+    three trials are decided at least, also where every twentieth run is wild."""
+
+    def trial(number: int, rounds: int):
+        program = Synthetic(np.random.default_rng(number), {"a": 0.0, "b": change}, 0.1, drift=0)
+        wild = lambda s: outcome(program(s).value * (5 if program.rng.random() < 0.05 else 1))
+        return engine.run(session(planned_rounds=rounds), wild).verdict
+
+    asked = [trial(number, 20).comparisons[0].rounds_needed for number in range(20)]
+    asked = sorted(n for n in asked if n is not None)
+    assert len(asked) >= 12 and asked[0] > 20
+    enough = asked[len(asked) // 2]
+    found = [trial(100 + number, enough).comparisons[0] for number in range(30)]
+    decided = sum(c.different or c.within_percent is not None for c in found)
+    assert decided >= 20 and enough < 400, (enough, decided)
+    assert all(
+        (c.rounds_needed is None) is (c.different or c.within_percent is not None) for c in found
+    )
+
+
 def test_a_program_that_always_fails_is_told_at_once():
     kept: list[ProgramRun] = []
     with pytest.raises(RunError, match="no figure under any setting: exit code 3"):
-        engine.run(session(), lambda environment: outcome(None, "exit code 3", 3), keep=kept.append)
+        engine.run(session(), lambda setting: outcome(None, "exit code 3", 3), keep=kept.append)
     assert len(kept) == 2
 
 
@@ -247,11 +269,11 @@ def test_an_interrupt_keeps_finished_runs_and_resuming_completes_the_same_schedu
     whole = Synthetic(rng, {"a": 0.0, "b": 0.0})
     count = {"left": 13}
 
-    def stopping(environment):
+    def stopping(setting):
         if not count["left"]:
             raise Interruption
         count["left"] -= 1
-        return whole(environment)
+        return whole(setting)
 
     first = engine.run(session(), stopping)
     assert first.interrupted and len(first.samples) == 11 and not first.verdict.stop
@@ -289,31 +311,34 @@ def test_metrics_from_output():
 
 def test_what_a_real_process_gives():
     python = sys.executable
-    one = runs(["/bin/sh", "-c", "echo figure $WHICH"], r"figure (\d+)")({"WHICH": "42"})
+    one = runs(["/bin/sh", "-c", "echo figure $WHICH"], r"figure (\d+)")(under(WHICH="42"))
     assert (one.value, one.exit_code) == (42.0, 0) and one.wall_s > 0
-    failed = runs(["/bin/sh", "-c", "echo first >&2; echo why it failed >&2; exit 5"])({})
+    failed = runs(["/bin/sh", "-c", "echo first >&2; echo why it failed >&2; exit 5"])(under())
     assert (failed.value, failed.reason, failed.exit_code) == (
         None,
         "exited with 5: why it failed",
         5,
     )
-    killed = runs(["/bin/sh", "-c", "kill -SEGV $$"])({})
+    killed = runs(["/bin/sh", "-c", "kill -SEGV $$"])(under())
     assert (killed.value, killed.reason, killed.exit_code) == (
         None,
         "ended by SIGSEGV",
         -signal.SIGSEGV,
     )
-    late = runs(["/bin/sh", "-c", "sleep 600"], limit_s=0.1)({})
-    assert late.value is None and "longer than its limit" in late.reason
-    big = runs([python, "-S", "-c", "x = b'1' * 60_000_000"], "maxrss")({})
-    small = runs([python, "-S", "-c", "pass"], "maxrss")({})
+    late = runs(["/bin/sh", "-c", "sleep 600"], limit_s=0.1)(under())
+    assert late.value is None
+    assert re.fullmatch(
+        r"longer than its limit: ended after ([1-9]\d{2} ms|[1-9].* s)", late.reason
+    )
+    big = runs([python, "-S", "-c", "x = b'1' * 60_000_000"], "maxrss")(under())
+    small = runs([python, "-S", "-c", "pass"], "maxrss")(under())
     assert big.value - small.value > 40e6
     busy = runs([python, "-S", "-c", "import time\nwhile time.process_time() < 0.1: pass"], "cpu")(
-        {}
+        under()
     )
     assert busy.value >= 0.1
     with pytest.raises(UserError, match="cannot run"):
-        runs(["/etc/passwd"])({})
+        runs(["/etc/passwd"])(under())
 
 
 def test_a_signal_ends_a_search_that_would_take_very_long(monkeypatch):
@@ -328,7 +353,7 @@ def test_a_signal_ends_a_search_that_would_take_very_long(monkeypatch):
     before = signal.signal(signal.SIGALRM, interrupts._note)
     try:
         with pytest.raises(Interruption):
-            runs(["sh", "-c", f"echo {'a' * 26}X"], r"(a+)+$b(\d)", interrupts=interrupts)({})
+            runs(["sh", "-c", f"echo {'a' * 26}X"], r"(a+)+$b(\d)", interrupts=interrupts)(under())
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -337,10 +362,10 @@ def test_a_signal_ends_a_search_that_would_take_very_long(monkeypatch):
 def test_output_that_is_not_searched_to_its_end_is_said_to_be(monkeypatch):
     monkeypatch.setattr(runner, "MOST_OUTPUT", 2**20)
     script = "head -c 1048576 /dev/zero; echo figure 7"
-    assert runs(["/bin/sh", "-c", script], r"figure (\d)")({}).reason.startswith(
+    assert runs(["/bin/sh", "-c", script], r"figure (\d)")(under()).reason.startswith(
         "nothing in the first 1 MiB of its output fits"
     )
-    assert runs(["/bin/sh", "-c", "echo figure"], r"figure (\d)")({}).reason.startswith(
+    assert runs(["/bin/sh", "-c", "echo figure"], r"figure (\d)")(under()).reason.startswith(
         "nothing in its output fits"
     )
 
@@ -363,7 +388,7 @@ def test_nothing_of_a_run_that_was_ended_goes_on(tmp_path):
     thread = threading.Thread(target=twice)
     thread.start()
     with pytest.raises(Interruption):
-        runs([sys.executable, "-S", "-c", script], limit_s=400, interrupts=interrupts)({})
+        runs([sys.executable, "-S", "-c", script], limit_s=400, interrupts=interrupts)(under())
     thread.join()
     pids = [int(path.stem) for path in tmp_path.glob("*.pid")]
     assert len(pids) == 2
@@ -390,7 +415,7 @@ def test_a_program_that_is_stopped_ends_politely_too(tmp_path):
     asked, end = [], run._helper.end
     run._helper.end = lambda how: (asked.append(how), end(how))
     with pytest.raises(Interruption):
-        run({})
+        run(under())
     thread.join()
     assert asked == ["end"], "the limit had to end it"
 
@@ -460,6 +485,41 @@ def test_no_figure_in_any_run_is_no_result(command):
         and "sh gives no figure under any setting: exited with 4" in said.stderr
     )
     assert "2 failed runs left out: exited with 4" in said.stdout
+
+
+def test_two_commands_are_held_against_each_other(command, tmp_path):
+    """Builds of one program, whose arguments may differ; the file goes on with both."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    for path, rate in ((old, 10), (new, 20)):
+        path.write_text(f"#!/bin/sh\necho rate $(({rate} + $1))\n")
+        path.chmod(0o755)
+    save = tmp_path / "t.jsonl"
+    words = ["trial", "--runs", "8", "--metric", r"rate (\d+)", "--higher-is-better"]
+    done = command(*words, "--save", save, "--", old, 1, "--versus", "--", new, 1)
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert f"{new} 1: better than {old} 1, +9" in said and "old and new: " in said
+    known = trial_file.read(str(save))
+    assert [s.command for s in known.sessions[0].settings] == [[str(old), "1"], [str(new), "1"]]
+    assert {s.setting: s.value for s in known.samples} == {f"{old} 1": 11, f"{new} 1": 21}
+    again = command(*words, "--save", save, "--", old, 1, "--versus", new, 1)
+    assert again.returncode == 0 and len(trial_file.read(str(save)).sessions) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--", "true", "--versus"], "no program beside it"),
+        (["--", "--versus", "--", "true"], "no program beside it"),
+        (["--", "true", "--versus", "--", "true"], "setting named twice: true"),
+        (["--env", "A=1", "--", "true", "--versus", "--", "false"], "one kind of setting"),
+        (["--pad", "main", "--", "true", "--versus", "--", "false"], "one kind of setting"),
+        (["--", "true", "--versus", "--", "/absent"], "/absent"),
+    ],
+)
+def test_commands_that_cannot_be_compared_are_refused(command, words, said):
+    done = command("trial", *words)
+    assert done.returncode == 2 and said in done.stderr
 
 
 def test_one_environment_is_held_against_the_one_as_it_is(command):

@@ -57,7 +57,7 @@ def attempt(chromium: str, *words: str) -> subprocess.CompletedProcess[str] | No
 def seen(tmp_path_factory) -> dict:
     """What happened in the browser, once for all tests here."""
     chromium = next(filter(None, map(shutil.which, NAMES)), None)
-    assert chromium, "no Chromium to test the report with; scripts/setup.sh test installs it"
+    assert chromium, "no Chromium to test the report with; scripts/setup.sh rest installs it"
     folder = tmp_path_factory.mktemp("report")
     files = [
         samples.write(folder / f"{plan}.jsonl", samples.sample(plan)) for plan in samples.PLANS

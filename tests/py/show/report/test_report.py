@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -19,15 +20,14 @@ import pytest
 from linewright.analysis import summarise
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.errors import UserError
-from linewright.find.sharing_schema import Hot, Result
 from linewright.records import files as records
 from linewright.say.machine_document import advise
-from linewright.schema import Cell, Estimate
+from linewright.schema import Cell
 from linewright.show.report import charts, report_page
 from linewright.show.report.material import gather
 from linewright.show.report.sections import sections
 from support import analysis_samples as analysis
-from support import machines, waiting
+from support import find_results, machines, waiting
 from support import report_samples as samples
 from support.places import HERE, ROOT
 
@@ -104,15 +104,18 @@ def without_vega(monkeypatch):
     monkeypatch.setattr(report_page, "_vega", lambda: VEGA)
 
 
+@cache
 def made(*paths: str) -> Page:
+    """The page of some files; no two tests have files of one path."""
     material = gather(paths, lambda text: None)
     return Page(report_page.render(material, sections(material)))
 
 
-@pytest.fixture
-def files(tmp_path) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("plans")
     return {
-        plan: samples.write(tmp_path / f"{plan}.jsonl", samples.sample(plan))
+        plan: samples.write(folder / f"{plan}.jsonl", samples.sample(plan))
         for plan in samples.PLANS
     }
 
@@ -160,34 +163,8 @@ def test_everything_in_one_report(files):
 
 
 def test_a_result_of_find_is_a_section_of_its_own(files, tmp_path):
-    hot = Hot(
-        address=64,
-        pid=1,
-        line_bytes=64,
-        kind="true",
-        kind_128="true",
-        certainty="sampled",
-        object="counter<b>",
-        object_kind="static",
-        share=Estimate(value=0.5, low=0.4, high=0.6),
-        touches=[],
-        threads=2,
-        sites=[],
-    )
-    result = Result(
-        linewright_find_result=2,
-        source="timer",
-        program="server",
-        arch="x86_64",
-        seconds=1.0,
-        samples=100,
-        lost=0,
-        threads=2,
-        lines=[hot],
-        alone=[],
-        overhead=0.01,
-        blind=["what it cannot see"],
-    )
+    hot = find_results.line(object="counter<b>")
+    result = find_results.result(hot, blind=["what it cannot see"])
     path = tmp_path / "find.json"
     path.write_bytes(msgspec.json.format(msgspec.json.encode(result)))
     report = made(files["rmw"], str(path))
@@ -294,7 +271,7 @@ def test_readers_stand_beside_what_they_cost_the_updater(files):
 
 def test_size_without_the_data(files, monkeypatch):
     monkeypatch.undo()
-    report = made(files["rmw"])
+    report = made.__wrapped__(files["rmw"])
     assert len(report.source) - len(report.data["data"]) - len(report.data["records"]) < 2_000_000
     assert len(report.scripts) == 4 and "vegaEmbed" in report.source
 
@@ -307,7 +284,7 @@ def test_the_records_inside_are_the_records(files):
 def test_the_same_input_gives_the_same_page(files, tmp_path):
     """Also in another process with another order of its sets."""
     first = made(files["rmw"], files["percpu"]).source
-    assert made(files["rmw"], files["percpu"]).source == first
+    assert made.__wrapped__(files["rmw"], files["percpu"]).source == first
     program = (
         "import sys; from linewright.show.report import report_page; from "
         "linewright.show.report.material import "
