@@ -7,9 +7,10 @@ the same few hundredths of a second."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from linewright.find.decode import NEAR, STACK_POINTER, Decoder
 from linewright.find.evidence import LINE, Evidence, LineEvidence, LinePlace
@@ -43,6 +44,14 @@ class Candidate:
     """In memory that processes can share."""
 
 
+class _Touch(NamedTuple):
+    """What a hit shows: bytes of the line, and whether they were written."""
+
+    offset: int
+    size: int
+    wrote: bool
+
+
 @dataclass
 class _Round:
     evidence: Evidence
@@ -51,7 +60,7 @@ class _Round:
     threads: list[int]
     reads: bool
     waiting: int = 0
-    hits: list[Watch] = field(default_factory=list)
+    hits: list[tuple[Watch, _Touch]] = field(default_factory=list)
 
 
 class Watcher:
@@ -152,7 +161,7 @@ class Watcher:
 
     def _ask(self, round_: _Round) -> Iterator[str]:
         """One watchpoint for each thread and word; the sampler arms four of a thread at a time."""
-        hit = {(w.tid, w.address) for w in round_.hits}
+        hit = {(w.tid, w.address) for w, _ in round_.hits}
         for word in range(0, LINE, self._word):
             for tid in round_.threads:
                 address = round_.address + word
@@ -173,7 +182,8 @@ class Watcher:
             return []
         round_.waiting -= 1
         if watch.outcome == "hit":
-            round_.hits.append(watch)
+            if touch := self._touch(watch, round_):
+                round_.hits.append((watch, touch))
         elif watch.outcome in ("refused", "busy"):
             self.refused += 1
         if round_.waiting:
@@ -187,25 +197,29 @@ class Watcher:
 
     def _take(self, round_: _Round) -> None:
         """A round's hits become evidence when two threads had some: else nothing travels here."""
-        if len({w.tid for w in round_.hits}) < 2:
+        if len({w.tid for w, _ in round_.hits}) < 2:
             return
-        writes: dict[int, bool] = defaultdict(bool)
-        for watch in round_.hits:
-            offset, size, wrote = self._bytes(watch, round_)
-            writes[watch.tid] |= wrote
-            round_.evidence.touch(watch.tid, offset, size, wrote, self._now_ns)
-        if any(writes.values()):
+        for watch, touch in round_.hits:
+            round_.evidence.touch(watch.tid, *touch, self._now_ns)
+        if any(touch.wrote for _, touch in round_.hits):
             round_.evidence.watched = True
 
-    def _bytes(self, watch: Watch, round_: _Round) -> tuple[int, int, bool]:
-        """Offset in the line, size, and whether it wrote: by the instruction, else as far as the
-        watchpoint tells."""
+    def _touch(self, watch: Watch, round_: _Round) -> _Touch | None:
+        """By the instruction, else as far as the watchpoint tells; None where the instruction's
+        only access was elsewhere: a processor may name a second watchpoint beside the one that was
+        met, which is the other thread's."""
         pid = self._pid_of.get(watch.tid, round_.pid)
         wanted = -1 if self._arch == "arm64" else 0  # arm64 stops before the access, x86 behind it
+        elsewhere = False
         for operand in self._decoder.operands(pid, watch.ip) if watch.registers else ():
-            if operand.distance != wanted:
+            at = operand.address(watch.registers) if operand.distance == wanted else None
+            if at is None:
                 continue
-            at = operand.address(watch.registers)
-            if at is not None and watch.address - operand.size < at < watch.address + watch.length:
-                return max(0, at - round_.address), operand.size, operand.access != "read"
-        return watch.address - round_.address, watch.length, not watch.reads
+            if watch.address - operand.size < at < watch.address + watch.length:
+                wrote = operand.access != "read"
+                return _Touch(max(0, at - round_.address), operand.size, wrote)
+            elsewhere = True
+        # A string instruction stops at each of its own accesses, before it is done.
+        if elsewhere and not self._decoder.mnemonic(pid, watch.ip).startswith("rep"):
+            return None
+        return _Touch(watch.address - round_.address, watch.length, not watch.reads)

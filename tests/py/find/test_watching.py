@@ -2,41 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+
 import pytest
 from find.test_stream import START, encoded
 
 from linewright.find import live, sources
+from linewright.find.evidence import sharing_kind
 from linewright.find.sharing_schema import Code, Map, Sample, Watch
 from linewright.find.space import PAGE
 
 BASE, DATA = 0x40_0000, 0x80_0000
 
 
+STORE = "488907"  # mov %rax,(%rdi)
+RDI = 5
+
+
+def registers(of_thread: int) -> list[int]:
+    """Each thread stores to a word of its own."""
+    values = [0] * 18
+    values[RDI] = DATA + 8 * (of_thread - 1)
+    return values
+
+
 def gathered(
-    threads: list[tuple[int, int]], shared: bool, answers: int = 0
+    threads: list[tuple[int, int]],
+    shared: bool,
+    answer: Callable[[list[str]], Iterable[Watch]] = lambda sent: (),
+    code: str = STORE,
 ) -> tuple[live.SamplerOutput, list[str]]:
-    """Where these (process and thread) store to one address in turns: the run, which answers the
-    first watchpoints, and the requests for them."""
-    code = bytes.fromhex("488907").ljust(PAGE, b"\x90")  # mov %rax,(%rdi)
-    lines, registers = [START], [0] * 18
-    registers[5] = DATA
-    for pid in {pid for pid, _ in threads}:
-        where = dict(offset=0, device=1, inode=7 if shared else 0, path="", executable=False)
-        lines += [
-            Map(time_ns=0, pid=pid, start=DATA, length=PAGE, writable=True, shared=shared, **where),
-            Code(pid=pid, address=BASE, bytes=code.hex()),
-        ]
-    for n in range(200):
-        pid, tid = threads[n % len(threads)]
-        lines.append(
-            Sample(time_ns=n, pid=pid, tid=tid, cpu=0, ip=BASE + 3, bits=64, registers=registers)
-        )
-    lines += [
-        Watch(id=n + 1, tid=1, address=DATA, length=8, reads=False, outcome="silent", after_ns=1)
-        for n in range(answers)
-    ]
+    """Where these (process and thread) store by turns: the run, which has these outcomes of the
+    watchpoints that were asked for, and the requests for them."""
+    text = bytes.fromhex(code).ljust(PAGE, b"\x90")
     sent: list[str] = []
-    return live.gather(encoded(*lines), sent.append), sent
+
+    def stream() -> Iterator[bytes]:
+        yield from encoded(START)
+        for pid in {pid for pid, _ in threads}:
+            where = dict(offset=0, device=1, inode=7 if shared else 0, path="", executable=False)
+            where |= dict(writable=True, shared=shared)
+            yield from encoded(
+                Map(time_ns=0, pid=pid, start=DATA, length=PAGE, **where),
+                Code(pid=pid, address=BASE, bytes=text.hex()),
+            )
+        for n in range(200):
+            pid, tid = threads[n % len(threads)]
+            where = dict(pid=pid, tid=tid, cpu=0, ip=BASE + 3, bits=64)
+            yield from encoded(Sample(time_ns=n, registers=registers(tid), **where))
+        yield from encoded(*answer(sent))
+
+    return live.gather(stream(), sent.append), sent
+
+
+def outcome(request: str, **hit) -> Watch:
+    _, number, tid, address, length, mode, _ = request.split()
+    return Watch(
+        id=int(number),
+        tid=int(tid),
+        address=int(address),
+        length=int(length),
+        reads=mode == "rw",
+        outcome="hit" if hit else "silent",
+        after_ns=1,
+        **hit,
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,7 +88,40 @@ def test_memory_that_one_thread_alone_can_reach_is_not_watched(threads, shared, 
 @pytest.mark.parametrize(("missing", "expected"), [(16, 1), (1, 1), (0, 0)])
 def test_lines_that_were_not_watched_to_the_end_are_counted(missing: int, expected: int) -> None:
     """Eight words in two threads are sixteen watchpoints."""
-    run, sent = gathered([(1, 1), (1, 2)], False, 16 - missing)
+    run, sent = gathered(
+        [(1, 1), (1, 2)], False, lambda sent: map(outcome, sent[: len(sent) - missing])
+    )
     assert len(sent) == 16
     notes = sources.result_of(run, "program").notes
     assert sum("not to the end: 1." in text for text in notes) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "registers_there", "expected"),
+    [
+        (STORE, registers(1), "false"),
+        (STORE, registers(2), "true"),
+        (STORE, [], "true"),
+        (STORE + "f3aa", registers(1), "true"),  # rep stosb, which is not done
+    ],
+)
+def test_a_hit_counts_where_its_instruction_was(code, registers_there, expected) -> None:
+    """Two threads store to a word each, and the first one's store is said to have met the second
+    one's watchpoint as well. Only where its instruction stores to its own word is that not so: the
+    kernel's accesses have no registers, and a string instruction stops at each of its own."""
+
+    def answer(sent: list[str]) -> Iterator[Watch]:
+        for request in sent:
+            tid, address = map(int, request.split()[2:4])
+            if address == DATA + 8 * (tid - 1):
+                yield outcome(request, ip=BASE + 3, registers=registers(tid))
+            elif (tid, address) == (1, DATA + 8):
+                yield outcome(
+                    request, ip=BASE + 3 * bool(registers_there), registers=registers_there
+                )
+            else:
+                yield outcome(request)
+
+    run, _ = gathered([(1, 1), (1, 2)], False, answer, code)
+    (line,) = [e for e in run.lines.known.values() if e.watched]
+    assert sharing_kind(line.threads.values()) == expected
