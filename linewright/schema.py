@@ -474,7 +474,7 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The options that `linewright measure` was given, but for target and output; empty where
     something else ran the plan."""
     program: str = ""
-    """The first 16 hexadecimal digits of the SHA-256 of the probe; empty where `command` is."""
+    """The first 16 hexadecimal digits of the SHA-256 of the probe, where it is this machine's."""
 
     @property
     def simulated(self) -> str:

@@ -142,10 +142,11 @@ def measure(
         if not several:
             raise UserError("this installation cannot measure several machines at once", "--on")
         return several[0](on, out, resume, again, form)
-    named = {"--plan": plan if plan is not None or resume is None else _plan_of(resume)}
-    of_target = [pair for pair in settings if _name(pair) in SETTINGS_OF_TARGETS]
-    of_plan = [pair for pair in settings if pair not in of_target]
-    request = request_of(words_of({**_of_plan(again), **named, "--set": of_plan}))
+    if resume is not None and plan is None:
+        again |= _as_begun(resume, again)
+    of_target = [pair for pair in again["--set"] or () if _name(pair) in SETTINGS_OF_TARGETS]
+    of_plan = [pair for pair in again["--set"] or () if pair not in of_target]
+    request = request_of(words_of({**_of_plan(again), "--set": of_plan}))
     with closing(open_target(on[0] if on else "local")) as target:
         if of_target:
             _set(target, of_target)
@@ -303,16 +304,32 @@ def _check_together(out: str | None, resume: str | None, form: str, against: str
         raise contradiction("--output -", f"--format {form}", "measure", allowed)
 
 
-def _plan_of(path: str) -> str:
-    """Name of the built-in plan that a record file was begun with."""
-    name = next(iter(records.Reader(path))).value.plan
-    if name not in plans.built_in():
+def _as_begun(path: str, again: dict[str, object]) -> dict[str, object]:
+    """The options that a record file was begun with, and in their place those that are given."""
+    first = next(iter(records.Reader(path))).value
+    try:
+        words = shlex.split(first.command)
+        request_of(words)
+    except ValueError:
+        what = f"{path} was begun with what are no options of measure: {first.command}"
+        raise UserError(what, "--resume", "name its plan with --plan") from None
+    begun: dict[str, list[str]] = {}
+    for option, value in zip(words[::2], words[1::2], strict=True):
+        begun.setdefault(option, []).append(value)
+    if "--plan" not in begun and first.plan not in plans.built_in():
         raise UserError(
-            f"{path} was begun with plan {name!r}, which is not built in",
+            f"{path} was begun with plan {first.plan!r}, which is not built in",
             "--resume",
             "name its file with --plan",
         )
-    return name
+    given = {_name(pair) for pair in again["--set"] or ()}
+    kept = [pair for pair in begun.get("--set", ()) if _name(pair) not in given]
+    return {
+        "--plan": begun.get("--plan") or (first.plan if first.plan != DEFAULT_PLAN else None),
+        "--budget": again["--budget"] or begun.get("--budget"),
+        "--only": again["--only"] or begun.get("--only"),
+        "--set": [*kept, *(again["--set"] or ())] or None,
+    }
 
 
 def _path(out: str | None, plan: str) -> str:
@@ -358,9 +375,9 @@ def _run(
         note(line)
     contexts, rows = list(kept.contexts), list(kept.records)
     failure: RunError | UserError | None = None
-    made_by = {}
+    made_by = {"command": shlex.join(_command(again))}
     if isinstance(target, LocalTarget):
-        made_by = {"command": shlex.join(_command(again)), "program": digest(target.probe_path)}
+        made_by["program"] = digest(target.probe_path)
     # A simulation takes what it takes.
     budget_s = math.inf if target.simulates else plan.budget_s
     done, looks = beyond

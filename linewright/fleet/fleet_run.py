@@ -7,6 +7,7 @@ import contextlib
 import os
 import re
 import selectors
+import shlex
 import signal
 import subprocess
 import sys
@@ -229,8 +230,8 @@ def _open_folder(folder: Path, options: list[str], resume: bool) -> State:
             state = msgspec.json.decode(path.read_bytes(), type=State)
             if state.options != options:
                 raise UserError(
-                    f"{folder} was begun with {' '.join(state.options) or 'no options'}",
-                    "--output",
+                    f"{folder} was begun with {shlex.join(state.options) or 'no options'}",
+                    "--resume",
                     "the same options go on with it; others need another folder",
                 )
             return state

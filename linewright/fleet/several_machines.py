@@ -53,7 +53,7 @@ def measure_and_show(
     if team.files and form != "none":
         _show_groups(team, plan) if of_file and form == "table" else _show_all(team, form)
     if team.failed:
-        go_on = f"continue with --resume {shlex.quote(str(folder))}"
+        go_on = f"continue with {shlex.join(['--resume', str(folder), *words_of(options)])}"
         raise incomplete(team.failed, len(members), go_on)
     note(f"records are in {folder}, one file for each machine")
     return DONE

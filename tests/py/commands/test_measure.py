@@ -9,6 +9,7 @@ import io
 import json
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -310,14 +311,34 @@ def test_resume_runs_what_is_missing_and_nothing_else(command, out: Path):
     with out.open("ab") as stream:
         stream.write(b'{"linewright_rec')
     command.fake = {}
-    answer = command("measure", *few, "--resume", "r.jsonl")
+    answer = command("measure", "--resume", "r.jsonl")
     assert answer.returncode == 0 and "truncated line dropped" in answer.stderr
+    assert {context.command for context in records.read(out, print)[0]} == {shlex.join(few)}
     runs = [(row.id, row.launch) for row in rows_of(out)]
     assert len(runs) == len(set(runs))
     command("measure", *few, "-o", "whole.jsonl")
     assert sorted(runs) == sorted(
         (row.id, row.launch) for row in rows_of(command.directory / "whole.jsonl")
     )
+
+
+def test_an_option_takes_the_place_of_what_a_file_was_begun_with(command, out: Path):
+    begun = ("--only", "lock_add", "--set", "launches=2", "--set", "work=0")
+    command("measure", *begun, "-o", "r.jsonl")
+
+    def asked(*words: str) -> set[str]:
+        """The line that says what is left, and the cells."""
+        listed = command("measure", "--resume", "r.jsonl", "--dry-run", *words).stdout.splitlines()
+        return {line for line in listed if "left: " in line or line.count("/") >= 9}
+
+    cells = {row.id for row in rows_of(out)}
+    done = f"already measured: {2 * len(cells)} cell runs; left: "
+    assert all("/lock_add/" in cell and "/w0/" in cell for cell in cells)
+    assert asked() == {f"{done}0", *cells}
+    assert asked("--set", "launches=3") == {f"{done}{len(cells)}", *cells}
+    others = asked("--only", "plain_add")
+    assert others and all("/plain_add/" in cell and "/w0/" in cell for cell in others)
+    assert asked("--plan", "quick") > cells | others
 
 
 def test_resume_of_a_complete_file_measures_nothing(command, out: Path):
@@ -352,8 +373,15 @@ def test_resume_of_a_plan_file_asks_for_the_plan(command, out: Path):
         )
     )
     assert command("measure", "--plan", "p.json", "-o", "r.jsonl").returncode == 0
-    assert "--plan" in command.refused("measure", "--resume", "r.jsonl")
-    assert "nothing left" in command("measure", "--plan", "p.json", "--resume", "r.jsonl").stderr
+    assert "nothing left" in command("measure", "--resume", "r.jsonl").stderr
+    (command.directory / "p.json").rename(command.directory / "moved.json")
+    assert "p.json" in command.refused("measure", "--resume", "r.jsonl")
+    moved = ("--plan", "moved.json", "--resume", "r.jsonl")
+    assert "nothing left" in command("measure", *moved).stderr
+    out.write_text(out.read_text().replace("--plan p.json", "--frob p.json"))
+    assert "name its plan with --plan" in command.refused("measure", "--resume", "r.jsonl")
+    out.write_text(out.read_text().replace("--frob p.json", ""))
+    assert "name its file with --plan" in command.refused("measure", "--resume", "r.jsonl")
 
 
 def test_a_terminal_gets_a_bar_and_no_plain_lines(command, out: Path):

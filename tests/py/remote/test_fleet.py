@@ -41,7 +41,7 @@ def test_machines_are_grouped_by_behaviour(over, start):
     assert "Not measured" in said and "ssh://slow:1 ssh:slow:1: " in said
     assert (
         "1 of 5 machines failed" in answer.stderr
-        and "continue with --resume fleet" in answer.stderr
+        and "continue with --resume fleet --budget 20s --only lock_add --only" in answer.stderr
     )
     text = (over.directory / "fleet/fleet.html").read_text()
     assert "4 machines in 2 groups" in text and "ssh://slow:1" in text and "<script" not in text

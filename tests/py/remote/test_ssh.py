@@ -128,7 +128,7 @@ def test_a_lost_connection_keeps_all_records_and_resume_goes_on(over, start, out
     waiting.wait_for(
         lambda: not probes(server) and server.left() == []
     )  # there the probe ends and the folder goes
-    answer = over("measure", *FEW, "--on", "ssh://far", "--resume", "r.jsonl")
+    answer = over("measure", "--on", "ssh://far", "--resume", "r.jsonl")
     assert answer.returncode == 0, answer.stderr
     runs = [(row.id, row.launch) for row in rows_of(out)]
     assert runs[: len(kept)] == kept and len(runs) == len(set(runs)) == 12
