@@ -12,8 +12,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <set>
+#include <memory_resource>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 namespace {
@@ -316,7 +317,8 @@ bool runs_on(const State &s, int t) {
 }
 
 struct Explorer {
-    std::set<std::string> visited;
+    std::pmr::monotonic_buffer_resource states; // which are only ever added
+    std::pmr::unordered_set<std::pmr::string> visited{&states};
     std::vector<State> todo;
     bool wrote = false, read = false, slept = false;
 
@@ -332,7 +334,7 @@ struct Explorer {
         t.buffer.clear();
     }
     void reach(const State &s) {
-        std::string key(reinterpret_cast<const char *>(s.memory.data()), sizeof s.memory);
+        std::pmr::string key(reinterpret_cast<const char *>(s.memory.data()), sizeof s.memory);
         for (const Thread &t : s.threads) {
             key += t.over ? '!' : '.';
             key.append(reinterpret_cast<const char *>(t.log.data()), t.log.size() * sizeof(uint64_t));

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory_resource>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -180,7 +181,8 @@ bool runs_on(Thread &t, const Role &r) {
 
 struct Explorer {
     const Configuration &configuration;
-    std::unordered_set<std::string> visited;
+    std::pmr::monotonic_buffer_resource states; // which are only ever added
+    std::pmr::unordered_set<std::pmr::string> visited{&states};
     std::vector<State> todo;
     std::string wrong;
 
@@ -205,7 +207,7 @@ struct Explorer {
                 std::swap(s.threads[u], s.threads[u - 1]);
             }
         }
-        std::string whole(reinterpret_cast<const char *>(s.memory.data()), sizeof s.memory);
+        std::pmr::string whole(reinterpret_cast<const char *>(s.memory.data()), sizeof s.memory);
         for (const std::string &key : keys)
             whole += key;
         if (visited.insert(whole).second)

@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <memory_resource>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -638,7 +639,8 @@ void commit(State &s, Thread &t, int i) {
 }
 
 struct Explorer {
-    std::unordered_set<std::string> visited;
+    std::pmr::monotonic_buffer_resource states; // which are only ever added
+    std::pmr::unordered_set<std::pmr::string> visited{&states};
     std::vector<State> todo;
     bool violated = false, something_happened = false;
     unsigned long reached = 0;
@@ -653,8 +655,8 @@ struct Explorer {
         if (t.late >= 0)
             perform_late(s, t);
     }
-    static std::string key(const State &s) {
-        std::string k(reinterpret_cast<const char *>(s.memory.data()), s.memory.size());
+    static std::pmr::string key(const State &s) {
+        std::pmr::string k(reinterpret_cast<const char *>(s.memory.data()), s.memory.size());
         for (int t = 0; t < threads_now; t++) {
             const Thread &x = s.threads[t];
             k.push_back(static_cast<char>(x.done + (x.over ? 128 : 0)));
