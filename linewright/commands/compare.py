@@ -38,7 +38,9 @@ def compare(
             show_default=False,
         ),
     ] = None,
-    launches: Annotated[int, typer.Option(help="Turns of --measure.")] = 8,
+    launches: Annotated[int | None, typer.Option(help="Turns of --measure.", show_default="8")] = (
+        None
+    ),
     fail_above: Annotated[
         str | None,
         typer.Option(
@@ -77,7 +79,9 @@ def compare(
         check_folder(html, "--html")  # Large files take minutes, which are not to be lost.
     paths = files or []
     if measure is not None:
-        paths = _measured(measure, paths, launches)
+        paths = _measured(measure, paths, 8 if launches is None else launches)
+    elif launches is not None:
+        raise contradiction("--launches", "files", "compare", "turns of --measure")
     return answer(paths, form, every, html, unlike, **options)
 
 

@@ -44,7 +44,7 @@ class Parameter:
         number = "a number" if self.kind == "ms" else "a whole number"
         return (
             f"{'a list, each ' if self.kind == 'counts' else ''}{number} from {self.low:g} "
-            f"to {self.high:.10g}"
+            f"to {self.high:.12g}"
         )
 
     def parse(self, text: str) -> Any:

@@ -124,7 +124,7 @@ VALUES = {
     },
     "compare": {
         "--measure": ("compare --measure 'a {output}' 'b {output}'", "true true"),
-        "--launches": ("5", "none"),
+        "--launches": ("compare --launches 5 --measure 'a {output}' 'b {output}'", "none"),
         "--fail-above": ("5%,undecided", "much"),
         "--format": ("csv", "xml"),
         "--html": ("c.html", "absent/c.html"),
@@ -157,7 +157,8 @@ PARSED = {
     ("trial", "--pad"),
     ("trial", "--locks"),  # trial/test_locks.py
     ("workload", "--on"),
-    ("compare", "--measure"),
+    ("compare", "--measure"),  # compare/test_in_turns.py
+    ("compare", "--launches"),
 }
 """Right values that are parsed here and run elsewhere: they take other machines, or minutes."""
 NEEDED = {"explain": find_model, "find": find_sampler, "sweep": find_workload}

@@ -92,6 +92,7 @@ def test_no_change_is_no_change_and_turns_differ_in_the_launch(command, sides):
             ["--launches", "5 to 100"],
         ),
         (["a.jsonl", "--measure", "true {output}", "true {output}"], ["contradict"]),
+        (["a.jsonl", "b.jsonl", "--launches", "8"], ["--launches and files contradict"]),
     ],
 )
 def test_wrong_requests_are_one_line(command, words, messages):

@@ -7,9 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from linewright import plans
+from linewright.commands import sweep, torture, trial
 from linewright.commands.measure import SETTINGS_OF_TARGETS
 from linewright.errors import UserError
-from linewright.plans.definition import Inputs, Parameter, settings
+from linewright.model import simulated_target
+from linewright.model.commands import calibrate
+from linewright.plans.definition import WITH_UNIT, Inputs, Parameter, settings
 from linewright.plans.request import GENERAL
 from linewright.schema import Cpu, Plan
 from linewright.topology import Topology
@@ -20,6 +23,15 @@ MACHINES = {
     for arch in ("x86_64", "arm64")
 }
 EACH = [(name, p.name) for name in plans.built_in() for p in plans.find(name).parameters]
+
+COMMANDS = (sweep, torture, trial, calibrate)
+OTHERS = [
+    pytest.param(p, id=p.name)
+    for owner in (*(command.PARAMETERS for command in COMMANDS), simulated_target.SETTINGS)
+    for p in owner
+    if p.kind not in ("text", *WITH_UNIT)
+]
+"""What commands that have no plan take, but for texts and what has a unit."""
 
 
 def build(plan: str, setting: str, topology: Topology) -> Plan:
@@ -79,3 +91,14 @@ def test_what_lies_beyond_is_refused_by_name(plan, name) -> None:
     for value in wrong(parameter):
         with pytest.raises(UserError, match=f"^--set {name}: "):
             build(plan, f"{name}={value}", MACHINES["x86_64"])
+
+
+@pytest.mark.parametrize("parameter", OTHERS)
+def test_what_a_command_sets_is_taken_at_its_ends_and_refused_beyond(parameter: Parameter) -> None:
+    ends = list(right(parameter))
+    for value in ends:
+        assert parameter.text(parameter.parse(value)) == value
+    for value in wrong(parameter):
+        with pytest.raises(UserError, match=f"^--set {parameter.name}: ") as refused:
+            parameter.parse(value)
+        assert all(end in str(refused.value) for end in ends[:2]), "each end as it is written"
