@@ -412,7 +412,8 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """16 hexadecimal digits, equal for every run on one machine, kernel and probe architecture."""
     started_utc: str
     target: str
-    """``local``, ``ssh:USER@HOST:PORT``, ``exec:COMMAND``, or ``simulated:NAME``."""
+    """``local``, ``ssh:USER@HOST:PORT``, ``exec:COMMAND``, or ``simulated:`` and what followed
+    ``model:``."""
     plan: Name
     launch: Count
     launches: Count = 0
@@ -478,7 +479,7 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def simulated(self) -> str:
-        """The described machine whose model made the records; empty where none did."""
+        """The described machine, or its file, that made the records by a model; else empty."""
         kind, _, machine = self.target.partition(":")
         return machine if kind == "simulated" else ""
 

@@ -272,7 +272,7 @@ void add_simulated(wire::Record &record, const wire::Cell &cell, const Simulated
     if (result.window_ns.empty()) {
         record.status = "unreliable";
         record.reason =
-            fmt::format("the timed thread starved: no operation within {:.3g} ns in any window", result.longest_ns);
+            fmt::format("the timed thread starved: no operation within {:.0f} us in any window", result.longest_ns / 1e3);
     } else {
         const auto [low, high] = std::ranges::minmax(result.window_ns);
         record.issue = wire::Interval{median(result.window_ns), low, high, 0.95};

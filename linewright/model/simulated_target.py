@@ -27,7 +27,7 @@ from linewright.plans.definition import Parameter, values_of
 from linewright.run.interrupts import Interrupts
 from linewright.run.launches import launch_plans, launch_program
 from linewright.run.registry import ProgramTarget
-from linewright.schema import DrawnCosts, Plan, Record
+from linewright.schema import Context, DrawnCosts, Plan, Record
 from linewright.show.console import note, remark
 from linewright.target import Done, Event
 
@@ -49,8 +49,9 @@ class ModelTarget(ProgramTarget):
 
     simulates = True
 
-    def __init__(self, machine: Machine, harness: str = "probe") -> None:
+    def __init__(self, machine: Machine, harness: str = "probe", named: str = "") -> None:
         self.machine = machine
+        self.recorded = f"simulated:{named or machine.name}"
         self.count = DRAWS if machine.calibrated else BOUND_DRAWS
         self.scheduler: str | None = None
         self.program = find_model()
@@ -79,6 +80,8 @@ class ModelTarget(ProgramTarget):
         with Interrupts() as interrupts:
             for launch in launch_plans(plan, done):
                 for event in launch_program(self.command, launch, interrupts, MODEL):
+                    if isinstance(event, Context):
+                        event = msgspec.structs.replace(event, target=self.recorded)
                     yield self._with_band(event, of_cell) if isinstance(event, Record) else event
         if not self.machine.calibrated:
             for line in story.ordering(self.machine, plan, rows) + story.savings(plan, rows):
@@ -139,4 +142,4 @@ def open_model(rest: str) -> ModelTarget:
     need(not harness or harness in HARNESSES, f"no harness {harness!r}", where, known)
     named = f"allowed: {', '.join(machine_file.known())}"
     need(name, "no machine named", "--on model:NAME", named)
-    return ModelTarget(machine_file.find(name), harness or "probe")
+    return ModelTarget(machine_file.find(name), harness or "probe", rest)

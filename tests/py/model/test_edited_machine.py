@@ -16,6 +16,8 @@ from linewright.cli import main
 from linewright.model import calibration, ensemble, machine_file, story
 from linewright.model.machine_file import edited, parse, to_toml
 from linewright.model.simulator import Figures, Simulator, find_model
+from linewright.records.files import read
+from linewright.say.phrases import measure_on
 from linewright.schema import Cell, Plan
 from support.model import CALIBRATED
 from support.places import ROOT
@@ -96,14 +98,15 @@ def test_records_of_an_edited_machine_say_so(capsys, tmp_path: Path) -> None:
     words = ["measure", "--on", f"model:{machine}", "--plan", str(plan), "-o", str(out)]
     assert main(words) == 0
     assert "far_busy was changed after the calibration" in capsys.readouterr().err
-    (record,) = [json.loads(line) for line in out.read_text().splitlines() if '"cell"' in line]
-    assert "edited" in record["flags"]
+    contexts, records = read(out, print)
+    assert measure_on(contexts) == f"linewright measure --on model:{machine}", "not the one it was"
+    assert "edited" in records[0].flags
     for words in (["show", str(out)], ["advise", str(out)]):
         assert main(words) == 0
         assert "its file was changed after the calibration" in " ".join(
             capsys.readouterr().out.split()
         )
-    assert "calibrated_distance" not in record["metrics"]
+    assert "calibrated_distance" not in records[0].metrics
 
 
 def measured(folder: Path, machine: str, name: str) -> str:

@@ -15,6 +15,7 @@ from linewright.model import machine_file, story
 from linewright.model.simulator import Simulator, find_model
 from linewright.schema import Cell, Plan
 from support.model import CALIBRATED
+from support.said import check_sentences
 
 STADD = "add/stadd/u64/relaxed/same_line/ci10/nop0/auto/l1/t2"
 RARE = "add/prfm_keep_stadd/u64/relaxed/same_line/ci1000000/nop0/auto/l1/t2"
@@ -91,6 +92,7 @@ def test_a_timed_thread_that_starves_is_said_and_has_no_modes(capsys) -> None:
     said = capsys.readouterr().out
     assert "The timed thread starved" in said
     assert "An operation takes" not in said
+    check_sentences(said)
 
 
 def test_many_threads_that_share_a_line_evenly_do_not_starve(capsys) -> None:
