@@ -228,6 +228,18 @@ def test_handoffs_of_cpus_that_were_moved_are_two_placements() -> None:
     assert len(observations.from_records(few, "file", moved=True)) == 1
 
 
+def test_a_cell_that_only_the_model_finds_unsteady_is_a_miss(forms) -> None:
+    """Such cells take part in no fit; that the model was off there is not lost with them."""
+    found = observations.read(str(TABLE), forms)
+    steady = [o for o in found if o.cell.id.startswith("add/llsc_add/") and not o.unsteady]
+    contended = [o for o in steady if o.cell.contender == "same_line"]
+    with Simulator(find_model(), windows=6, ops=1000) as simulator:
+        why = calibration.obstacles(machine_file.find(CALIBRATED), contended, simulator)
+    assert len(why) == 3 and set(why) <= {"metastable", "starved"}
+    misses = machine_file.find(CALIBRATED).misses["llsc_add/same_line"]
+    assert len(misses) == len(contended) and np.exp(misses) == pytest.approx(0.75, abs=0.06)
+
+
 def test_too_few_cells_are_refused() -> None:
     few = [Observation(cell=c, ns=1, p95_ns=1) for c in CELLS[:3]]
     assert "3 steady cells" in refusal(calibration.fit, machine_file.find(START), few, None, print)
