@@ -44,7 +44,7 @@ class Candidate:
     """In memory that processes can share."""
 
 
-class _Touch(NamedTuple):
+class _TouchedBytes(NamedTuple):
     """What a hit shows: bytes of the line, and whether they were written."""
 
     offset: int
@@ -60,7 +60,7 @@ class _Round:
     threads: list[int]
     reads: bool
     waiting: int = 0
-    hits: list[tuple[Watch, _Touch]] = field(default_factory=list)
+    hits: list[tuple[Watch, _TouchedBytes]] = field(default_factory=list)
 
 
 class Watcher:
@@ -204,7 +204,7 @@ class Watcher:
         if any(touch.wrote for _, touch in round_.hits):
             round_.evidence.watched = True
 
-    def _touch(self, watch: Watch, round_: _Round) -> _Touch | None:
+    def _touch(self, watch: Watch, round_: _Round) -> _TouchedBytes | None:
         """By the instruction, else as far as the watchpoint tells; None where the instruction's
         only access was elsewhere: a processor may name a second watchpoint beside the one that was
         met, which is the other thread's."""
@@ -217,9 +217,9 @@ class Watcher:
                 continue
             if watch.address - operand.size < at < watch.address + watch.length:
                 wrote = operand.access != "read"
-                return _Touch(max(0, at - round_.address), operand.size, wrote)
+                return _TouchedBytes(max(0, at - round_.address), operand.size, wrote)
             elsewhere = True
         # A string instruction stops at each of its own accesses, before it is done.
         if elsewhere and not self._decoder.mnemonic(pid, watch.ip).startswith("rep"):
             return None
-        return _Touch(watch.address - round_.address, watch.length, not watch.reads)
+        return _TouchedBytes(watch.address - round_.address, watch.length, not watch.reads)
