@@ -6,8 +6,9 @@ from __future__ import annotations
 import os
 import shlex
 import tempfile
+import threading
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -73,8 +74,19 @@ class SamplerPlace:
 
     def run(self, arguments: Sequence[str], program: Sequence[str], watch: bool) -> SamplerOutput:
         return sampler_process.run(
-            self._place, self._sampler, arguments, program, watch, lambda: self.files, self._output
+            self._place, self._sampler, arguments, program, watch, self._ready, self._output
         )
+
+    def _ready(self) -> Files:
+        """What the reading begins with. The probe here, which takes 0.1 s to answer, is asked
+        beside it."""
+        if not self._place.far:
+            threading.Thread(target=self._ask_ahead, daemon=True).start()
+        return self.files
+
+    def _ask_ahead(self) -> None:
+        with suppress(LinewrightError):  # which is said where the answer is wanted
+            self._place.answer("--context")
 
     def library(self, part: str) -> str:
         """The path there of a library that is loaded into programs."""
