@@ -10,11 +10,10 @@
 #include <csetjmp>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <string>
-#include <string_view>
-#include <unordered_set>
 #include <vector>
+
+#include "../visited.hpp"
 
 namespace {
 
@@ -32,7 +31,7 @@ struct Thread {
     int8_t asleep = -1; // the word
 };
 struct State {
-    std::array<int32_t, words> memory;
+    std::array<int32_t, words> memory{};
     std::array<Thread, max_threads> threads;
 };
 
@@ -296,7 +295,6 @@ void check_the_end(const State &s) {
 
 State first_state(const Configuration &c) {
     State s;
-    std::memset(static_cast<void *>(&s), 0, sizeof s); // states are compared by their bytes
     for (Thread &thread : s.threads)
         thread = Thread{.log = {}, .over = true};
     s.memory[lock_words] = c.lock_at_first;
@@ -308,6 +306,16 @@ State first_state(const Configuration &c) {
         s.threads[t].moves = static_cast<int8_t>(c.actors[t].moves);
     }
     return s;
+}
+
+Digest digest(const State &s) {
+    Digest d;
+    d.bytes(s.memory.data(), sizeof s.memory);
+    for (const Thread &t : s.threads) {
+        const int8_t words[] = {t.cpu, t.moves, t.over, t.in_sequence, t.abort, t.asleep};
+        d.bytes(words, sizeof words).bytes(t.log.data(), static_cast<std::size_t>(t.done) * sizeof t.log[0]);
+    }
+    return d;
 }
 
 // Adds the states that one step of each thread leads to. False: nothing can happen any more.
@@ -343,14 +351,14 @@ bool expand(const State &s, const Configuration &c, std::vector<State> &open) {
 
 // Whether something goes wrong somewhere.
 bool finds_a_fault(const Configuration &c) {
-    std::unordered_set<std::string> seen;
+    Visited seen;
     std::vector<State> open{first_state(c)};
     broken = false;
     abort_denied = c.denied;
     while (!open.empty() && !broken) {
         const State s = open.back();
         open.pop_back();
-        if (!seen.emplace(reinterpret_cast<const char *>(&s), sizeof s).second || expand(s, c, open))
+        if (!seen.insert(digest(s)) || expand(s, c, open))
             continue;
         const bool all_over = std::ranges::all_of(s.threads, &Thread::over);
         broken |= !all_over; // sleeps for ever

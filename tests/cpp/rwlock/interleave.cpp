@@ -12,14 +12,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory_resource>
 #include <string>
-#include <unordered_set>
+#include <type_traits>
 #include <vector>
+
+#include "../visited.hpp"
 
 namespace {
 
-constexpr int max_threads = 3, max_words = 24, max_log = 60;
+constexpr int max_threads = 3, max_words = 24, max_log = 60, max_stores = 12;
 constexpr int LW__RW_MARKS = 1;
 constexpr uint64_t LW__RW_BIASED = 1, LW__RW_ENDING = 2;
 
@@ -52,13 +53,36 @@ struct Operation {
     uint64_t value, old = 0; // old: what a swap replaces
 };
 struct Entry {
-    int word;
     uint64_t value;
-    bool release;
+    int32_t word, release;
+};
+static_assert(std::has_unique_object_representations_v<Entry>); // digests are of its bytes
+// At most that many; only what is there is copied.
+template <class T, int most> class Few {
+public:
+    Few() = default;
+    Few(const Few &other) : size_(other.size_) { std::memcpy(items_, other.items_, size_ * sizeof(T)); }
+    size_t size() const { return size_; }
+    bool empty() const { return !size_; }
+    void clear() { size_ = 0; }
+    const T *data() const { return items_; }
+    const T &operator[](size_t i) const { return items_[i]; }
+    const T *begin() const { return items_; }
+    const T *end() const { return items_ + size_; }
+    void push_back(const T &item) {
+        if (size_ == most)
+            std::abort();
+        items_[size_++] = item;
+    }
+    void erase(size_t i) { std::memmove(items_ + i, items_ + i + 1, (--size_ - i) * sizeof(T)); }
+
+private:
+    size_t size_ = 0;
+    T items_[most];
 };
 struct Thread {
-    std::vector<uint64_t> log; // what its operations returned
-    std::vector<Entry> buffer;
+    Few<uint64_t, max_log> log; // what its operations returned
+    Few<Entry, max_stores> buffer;
     bool over = false;
 };
 struct State {
@@ -317,8 +341,7 @@ bool runs_on(const State &s, int t) {
 }
 
 struct Explorer {
-    std::pmr::monotonic_buffer_resource states; // which are only ever added
-    std::pmr::unordered_set<std::pmr::string> visited{&states};
+    Visited visited;
     std::vector<State> todo;
     bool wrote = false, read = false, slept = false;
 
@@ -334,20 +357,18 @@ struct Explorer {
         t.buffer.clear();
     }
     void reach(const State &s) {
-        std::pmr::string key(reinterpret_cast<const char *>(s.memory.data()), sizeof s.memory);
-        for (const Thread &t : s.threads) {
-            key += t.over ? '!' : '.';
-            key.append(reinterpret_cast<const char *>(t.log.data()), t.log.size() * sizeof(uint64_t));
-            key += '|';
-            for (const Entry &e : t.buffer)
-                key += std::to_string(e.word) + "=" + std::to_string(e.value) + (e.release ? ";" : ",");
-        }
-        if (visited.insert(key).second)
+        Digest whole;
+        whole.bytes(s.memory.data(), sizeof s.memory);
+        for (const Thread &t : s.threads)
+            whole.word(t.over)
+                .bytes(t.log.data(), t.log.size() * sizeof(uint64_t))
+                .bytes(t.buffer.data(), t.buffer.size() * sizeof(Entry));
+        if (visited.insert(whole))
             todo.push_back(s);
     }
     // The first entry of each address may leave.
     void stores_leave(const State &from, int t) {
-        const std::vector<Entry> &buffer = from.threads[t].buffer;
+        const Few<Entry, max_stores> &buffer = from.threads[t].buffer;
         for (size_t i = 0; i < buffer.size(); i++) {
             bool first = !buffer[i].release || i == 0;
             for (size_t j = 0; j < i; j++)
@@ -356,7 +377,7 @@ struct Explorer {
                 continue;
             State s = from;
             s.memory[buffer[i].word] = buffer[i].value;
-            s.threads[t].buffer.erase(s.threads[t].buffer.begin() + static_cast<long>(i));
+            s.threads[t].buffer.erase(i);
             reach(s);
         }
     }
@@ -373,12 +394,10 @@ struct Explorer {
         }
         const Operation o = wanted;
         uint64_t result = 0;
-        if (own.log.size() == max_log)
-            std::abort();
         switch (o.kind) {
         case Kind::load: result = seen(s, own, o.word); break;
         case Kind::store:
-        case Kind::release: own.buffer.push_back({o.word, o.value, o.kind == Kind::release}); break;
+        case Kind::release: own.buffer.push_back({o.value, o.word, o.kind == Kind::release}); break;
         case Kind::exchange:
             if (!own.buffer.empty())
                 return;

@@ -13,11 +13,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory_resource>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
+
+#include "../visited.hpp"
 
 namespace {
 
@@ -181,8 +181,7 @@ bool runs_on(Thread &t, const Role &r) {
 
 struct Explorer {
     const Configuration &configuration;
-    std::pmr::monotonic_buffer_resource states; // which are only ever added
-    std::pmr::unordered_set<std::pmr::string> visited{&states};
+    Visited visited;
     std::vector<State> todo;
     std::string wrong;
 
@@ -191,26 +190,24 @@ struct Explorer {
     // A thread that does not sleep stands before its next operation. The lock does not know its threads: those of one role that change
     // places make the same state.
     void reach(State s) {
-        std::array<std::string, max_threads> keys;
+        std::array<Digest, max_threads> keys;
         for (size_t t = 0; t < configuration.threads.size(); t++) {
             Thread &own = s.threads[t];
             if (own.asleep < 0)
                 runs_on(own, configuration.threads[t]);
-            std::string &key = keys[t];
-            key += static_cast<char>('0' + own.asleep + 4 * static_cast<int>(own.stage));
-            key += static_cast<char>(own.waiting.counted / 65536);
-            key += std::to_string(own.waiting.blocking);
-            key.append(reinterpret_cast<const char *>(own.log.data()), own.steps * sizeof(uint32_t));
-            key += '|';
+            const uint32_t words[] = {static_cast<uint32_t>(own.asleep), static_cast<uint32_t>(own.stage),
+                                      own.waiting.counted / 65536, own.waiting.blocking};
+            keys[t].bytes(words, sizeof words).bytes(own.log.data(), own.steps * sizeof(uint32_t));
             for (size_t u = t; u && configuration.threads[u] == configuration.threads[u - 1] && keys[u] < keys[u - 1]; u--) {
                 std::swap(keys[u], keys[u - 1]);
                 std::swap(s.threads[u], s.threads[u - 1]);
             }
         }
-        std::pmr::string whole(reinterpret_cast<const char *>(s.memory.data()), sizeof s.memory);
-        for (const std::string &key : keys)
-            whole += key;
-        if (visited.insert(whole).second)
+        Digest whole;
+        whole.bytes(s.memory.data(), sizeof s.memory);
+        for (const Digest &key : keys)
+            whole.of(key);
+        if (visited.insert(whole))
             todo.push_back(s);
     }
     void result(State s, size_t t, uint32_t value) {

@@ -14,10 +14,9 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
-#include <memory_resource>
-#include <string>
-#include <unordered_set>
 #include <vector>
+
+#include "../visited.hpp"
 
 namespace {
 
@@ -639,8 +638,7 @@ void commit(State &s, Thread &t, int i) {
 }
 
 struct Explorer {
-    std::pmr::monotonic_buffer_resource states; // which are only ever added
-    std::pmr::unordered_set<std::pmr::string> visited{&states};
+    Visited visited;
     std::vector<State> todo;
     bool violated = false, something_happened = false;
     unsigned long reached = 0;
@@ -655,24 +653,20 @@ struct Explorer {
         if (t.late >= 0)
             perform_late(s, t);
     }
-    static std::pmr::string key(const State &s) {
-        std::pmr::string k(reinterpret_cast<const char *>(s.memory.data()), s.memory.size());
+    static Digest digest(const State &s) {
+        Digest d;
+        d.bytes(s.memory.data(), sizeof s.memory);
         for (int t = 0; t < threads_now; t++) {
             const Thread &x = s.threads[t];
-            k.push_back(static_cast<char>(x.done + (x.over ? 128 : 0)));
-            k.push_back(static_cast<char>(x.late));
-            k.push_back(static_cast<char>(x.asleep));
-            k.append(reinterpret_cast<const char *>(x.log.data()), x.done);
-            for (int i = 0; i < x.stores; i++)
-                k += {static_cast<char>(x.buffer[i].address), static_cast<char>(x.buffer[i].value)};
-            k.push_back('|');
+            const int8_t words[] = {x.over, x.late, x.asleep};
+            d.bytes(words, sizeof words).bytes(x.log.data(), x.done).bytes(x.buffer.data(), x.stores * sizeof(Entry));
         }
-        return k;
+        return d;
     }
     void reach(State &s) {
         reached++;
         something_happened |= s.memory[freed] || s.memory[freed + 3] || s.memory[served];
-        if (visited.insert(key(s)).second)
+        if (visited.insert(digest(s)))
             todo.push_back(s);
     }
     void step(const State &from, int t) {
