@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 LINES = 30
 """Most lines that a command prints unless it is asked for all."""
@@ -22,7 +24,17 @@ def width_of(console: Console) -> int:
 def height(blocks: Sequence[RenderableType], console: Console) -> int:
     """Lines that the blocks take."""
     options = console.options.update(width=width_of(console))
-    return sum(len(console.render_lines(block, options)) for block in blocks)
+    return sum(_lines(block, console, options) for block in blocks)
+
+
+def _lines(block: RenderableType, console: Console, options: ConsoleOptions) -> int:
+    """Lines of one block; those of short texts and of rows that never fold are counted, since
+    rendering everything for each attempt to fit takes most of a command's time."""
+    if isinstance(block, Text) and block.cell_len <= options.max_width and "\n" not in block.plain:
+        return 1
+    if isinstance(block, Table) and not block.title and all(c.no_wrap for c in block.columns):
+        return block.row_count + block.show_header
+    return len(console.render_lines(block, options))
 
 
 def fitted(
