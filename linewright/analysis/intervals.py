@@ -38,7 +38,8 @@ def finite(values: Sequence[float]) -> np.ndarray:
 def median(values: np.ndarray) -> float:
     """Median of a non-empty array; several times faster than NumPy's for the short arrays that
     records hold."""
-    ordered = np.sort(values)
+    ordered = np.array(values)
+    ordered.sort()
     half = ordered.size // 2
     low = ordered[half - 1 + ordered.size % 2]
     return float(low / 2 + ordered[half] / 2)  # halves: no sum overflows
@@ -63,6 +64,14 @@ def between(values: np.ndarray, low: float, high: float) -> float:
             float(ordered[below]) + (place - below) * float(ordered[above] - ordered[below])
         )
     return ends[1] - ends[0]
+
+
+def lines_spread(line_medians_ns: Sequence[float]) -> float:
+    """(p95 - p5) / median over the lines' medians; 0 for fewer than two lines."""
+    values = np.asarray(line_medians_ns, dtype=float)
+    if values.size < 2 or (middle := median(values)) <= 0:
+        return 0.0
+    return between(values, 0.05, 0.95) / middle
 
 
 @lru_cache(maxsize=4096)

@@ -16,6 +16,7 @@ from linewright.analysis.intervals import (
     ValueGroups,
     between,
     finite,
+    lines_spread,
     median,
     median_of,
     medians_of,
@@ -25,7 +26,6 @@ from linewright.analysis.modes import (
     LINE_ALARM,
     LINE_SHARE,
     Mode,
-    lines_spread,
     modes,
 )
 from linewright.analysis.summary import (

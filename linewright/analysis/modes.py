@@ -136,12 +136,3 @@ def modes(
     logs = np.sort(np.log(values))
     groups = cut(logs, max(FEWEST_IN_MODE, int(np.ceil(least_share * values.size))), alarm)
     return [_mode(np.exp(group), values.size) for group in groups]
-
-
-def lines_spread(line_medians_ns: Sequence[float]) -> float:
-    """(p95 - p5) / median over the lines' medians; 0 for fewer than two lines."""
-    values = np.asarray(line_medians_ns, dtype=float)
-    if values.size < 2 or np.median(values) <= 0:
-        return 0.0
-    low, middle, high = np.percentile(values, [5, 50, 95])
-    return float((high - low) / middle)

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from linewright.analysis.intervals import median_of
+from linewright.analysis.intervals import median, median_of
 from linewright.analysis.modes import Mode
 from linewright.families import BASELINES, DMA
 from linewright.forms import made_of
@@ -66,7 +66,8 @@ def _each_thread(rows: Iterable[Sequence[float]]) -> list[float]:
     if not rows:
         return []
     length = Counter(len(row) for row in rows).most_common(1)[0][0]
-    return [float(x) for x in np.median([row for row in rows if len(row) == length], axis=0)]
+    columns = zip(*(row for row in rows if len(row) == length), strict=True)
+    return [median(np.array(column, dtype=float)) for column in columns]
 
 
 _MIDDLE, _EVEN = (_over(lambda values, w=w: median_of(values, w)) for w in (0.0, 1.0))
