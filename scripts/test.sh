@@ -78,8 +78,8 @@ one() { # one STEP
         native) scripts/build.sh native && start_early && run_ctest native -LE "$long" ;;
         native-long) scripts/build.sh native && run_ctest native -L "$long" ;;
         library-*) start_early && scripts/build.sh "${1#library-}" lw_library_tests && run_ctest "${1#library-}" -LE "$long_elsewhere" ;;
-        pytest) if [[ -n $early ]]; then await_early; else run_pytest 'not slow and not cross'; fi ;;
-        pytest-long) run_pytest 'slow or cross' ;;
+        pytest) if [[ -n $early ]]; then await_early; else scripts/build.sh native && run_pytest 'not slow and not cross'; fi ;;
+        pytest-long) scripts/build.sh native && run_pytest 'slow or cross' ;;
         tsan) scripts/build.sh tsan && run_tsan ;;
         # What most strangers do, and their compilers; all steps are for a release.
         roots) LINEWRIGHT_ROOT_STEPS=${LINEWRIGHT_ROOT_STEPS-measure pip compilers} tests/packages/roots/run ;;
