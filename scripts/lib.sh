@@ -86,6 +86,8 @@ if command -v ccache >/dev/null; then
     export CCACHE_BASEDIR=${CCACHE_BASEDIR-$PWD}
     # What a file includes is taken from the compiler's own list: it is preprocessed once, not twice.
     export CCACHE_DEPEND=${CCACHE_DEPEND-1}
+    # Files with a precompiled header are kept as well.
+    export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros}
     export CMAKE_C_COMPILER_LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER-ccache}
     export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
 fi
