@@ -177,7 +177,7 @@ function(lw_gtest name)
   lw_test_options(${name})
   if(T_INLINED AND NOT LINEWRIGHT_SANITIZE)
     target_compile_options(${name} PRIVATE -O2)
-  else()
+  elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # clang refuses a header of other options
     target_precompile_headers(${name} REUSE_FROM lw_gtest_header)
   endif()
   lw_test_command(NAME ${name} COMMAND $<TARGET_FILE:${name}> TIMEOUT ${T_TIMEOUT} LOCK ${T_LOCK}
