@@ -67,10 +67,11 @@ class Sshd:
 
     def cut(self) -> None:
         """Lose every connection, as a network does."""
-        for pid in self.sessions():
-            for inner in (pid, *children(pid)):
-                if "sshd" in Path(f"/proc/{inner}/comm").read_text():
-                    os.kill(inner, signal.SIGKILL)
+        of_sessions = [each for pid in self.sessions() for each in (pid, *children(pid))]
+        servers = [p for p in of_sessions if "sshd" in Path(f"/proc/{p}/comm").read_text()]
+        for pid in servers:
+            with contextlib.suppress(ProcessLookupError):  # it ends with the other one by itself
+                os.kill(pid, signal.SIGKILL)
 
     def left(self) -> list[str]:
         """What the runs left behind there."""
