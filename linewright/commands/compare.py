@@ -18,6 +18,7 @@ from linewright.show.new_file import check_folder, write
 
 ORDER = 25
 FORMATS = ("table", "json", "csv")
+TurnsOption = Annotated[int | None, typer.Option(help="Turns of --measure.", show_default="8")]
 
 
 def compare(
@@ -38,9 +39,7 @@ def compare(
             show_default=False,
         ),
     ] = None,
-    launches: Annotated[int | None, typer.Option(help="Turns of --measure.", show_default="8")] = (
-        None
-    ),
+    launches: TurnsOption = None,
     fail_above: Annotated[
         str | None,
         typer.Option(
@@ -77,12 +76,7 @@ def compare(
     )
     if html is not None:
         check_folder(html, "--html")  # Large files take minutes, which are not to be lost.
-    paths = files or []
-    if measure is not None:
-        paths = _measured(measure, paths, 8 if launches is None else launches)
-    elif launches is not None:
-        raise contradiction("--launches", "files", "compare", "turns of --measure")
-    return answer(paths, form, every, html, unlike, **options)
+    return answer(_paths(measure, files or [], launches), form, every, html, unlike, **options)
 
 
 def _limit(fail_above: str | None) -> tuple[float | None, bool]:
@@ -119,15 +113,20 @@ def answer(
     return DIFFERENT if found.failed else DONE
 
 
-def _measured(commands: tuple[str, str], files: list[str], launches: int) -> list[str]:
-    """The two record files that running both commands in turns gives."""
+def _paths(commands: tuple[str, str] | None, files: list[str], launches: int | None) -> list[str]:
+    """The record files that are given, or the two that running both commands in turns gives."""
     from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
     from linewright.compare import in_turns
 
+    if commands is None:
+        if launches is not None:
+            raise contradiction("--launches", "files", "compare", "turns of --measure")
+        return files
     if files:
         raise contradiction("--measure", "files", "compare", "commands to run, or files to read")
     words = [in_turns.checked(command) for command in commands]
-    count = check_range(launches, FEWEST_LAUNCHES, in_turns.MOST_LAUNCHES, "--launches")
+    turns = 8 if launches is None else launches
+    count = check_range(turns, FEWEST_LAUNCHES, in_turns.MOST_LAUNCHES, "--launches")
     folder = records.new_path(f"compare-{records.moment()}").removesuffix(".jsonl")
     return in_turns.measure(words, in_turns.new_folder(folder), count, note)
 
