@@ -6,6 +6,7 @@
 #include <linewright/percpu.h>
 #include <linewright/srcu.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -159,7 +160,10 @@ static uintptr_t instruction(pid_t pid) {
 
 static void debug_register(pid_t pid, int number, uintptr_t what) {
     size_t at = offsetof(struct user, u_debugreg) + (size_t)number * sizeof(((struct user *)0)->u_debugreg[0]);
-    CHECK(ptrace(PTRACE_POKEUSER, pid, (void *)at, (void *)what) == 0);
+    while (ptrace(PTRACE_POKEUSER, pid, (void *)at, (void *)what) != 0) {
+        CHECK(errno == ENOSPC); /* other programs watch with all debug registers, as `find` does for a while */
+        usleep(1000);
+    }
 }
 
 static pid_t start(unsigned which, bool first) {
