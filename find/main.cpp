@@ -62,8 +62,9 @@ int main(int argc, char **argv) {
                   "sample this process, its threads and its descendants");
     parser.number("--for", options.seconds, 1e-6, 1e9, "seconds; a program that was started is then ended");
     parser.number("--watch-share", options.watch_share, 0, 1, "share of the program's CPU time that watchpoints may cost");
-    parser.number("--commands", options.commands, 0, most_descriptor,
-                  "descriptor to read requests from: watch ID TID ADDRESS BYTES w|rw MS; stop");
+    parser.number(
+        "--commands", options.commands, 0, most_descriptor,
+        "descriptor to read requests from, nothing begins before the first: watch ID TID ADDRESS BYTES w|rw MS; stop");
     parser.number("--to", fd, 0, most_descriptor, "descriptor to write lines to");
     parser.text("--signals", options.signals, "folder of the rings of the preloaded library, instead of perf_event_open");
     parser.texts("--env", environment, "NAME=VALUE for the program");

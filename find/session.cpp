@@ -81,6 +81,7 @@ public:
     void run();
 
 private:
+    void await_reader() const;
     void begin_program();
     void begin_process();
     std::uint64_t switches() const;
@@ -130,6 +131,14 @@ void Run::header(const char *scope) {
         .flag("measured", signals_ || (costs_.sample_measured && costs_.watch_measured))
         .texts("command", options_.command)
         .number("time_ns", monotonic_ns());
+}
+
+// The first request, an empty one perhaps, says that the lines are read from now on: a program that keeps all CPUs busy would hold up
+// what reads them, and nothing would be watched until it is ready.
+void Run::await_reader() const {
+    pollfd commands{options_.commands, POLLIN, 0};
+    while (options_.commands >= 0 && poll(&commands, 1, 100) <= 0 && !signals_seen.load(std::memory_order_relaxed))
+        continue;
 }
 
 void Run::begin_program() {
@@ -341,6 +350,7 @@ void Run::finish() {
 void Run::run() {
     catch_signals();
     other_run_ = wire::claim_machine();
+    await_reader();
     if (options_.pid)
         begin_process();
     else

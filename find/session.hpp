@@ -19,7 +19,7 @@ struct Options {
     pid_t pid = 0;                    // sampled where it is already running; 0: `command` is started
     double seconds = 0;               // 0: until the program ends
     double watch_share = 0.01;        // of the program's CPU time that watchpoints may cost
-    int commands = -1;                // descriptor that requests for watchpoints come from
+    int commands = -1;                // descriptor that requests come from; nothing begins before the first
     std::string signals{};              // folder of the fall-back's rings; empty: perf_event_open
     std::vector<std::string> command{};
     std::vector<Variable> environment{}; // of the program, beside ours

@@ -219,6 +219,7 @@ class Beside(contextlib.ExitStack):
             self.callback(os.close, self._requests)
             words = [ENVIRONMENT["LINEWRIGHT_FIND"], "--commands", str(receive)]
             words += SampleRequest([], pid, seconds, False).arguments(os.cpu_count())
+            os.write(self._requests, b"\n")  # which it waits for
         elif way == UNWATCHED:
             words = [sys.executable, "-c", NO_REQUESTS, "find", *words]
         else:

@@ -1,5 +1,6 @@
 """Runs the sampler on a program or process, here or elsewhere. What reads and judges its lines is
-imported when it has started, and measures what it costs: that takes as long."""
+imported when it has started, and measures what it costs: that takes as long. The program begins
+when both are ready."""
 
 from __future__ import annotations
 
@@ -61,7 +62,9 @@ def run(
                 import_module(f"linewright.find.{room}")
             from linewright.find import live
 
-            gathered = live.gather(lines, send, watch, files())
+            known = files()
+            send("\n")  # the sampler waits for a request
+            gathered = live.gather(lines, send, watch, known)
             gathered.reading_ns = 0 if place.far else time.process_time_ns() - began_ns
         finally:
             send.close()  # a sampler that is still there ends for it

@@ -11,10 +11,9 @@ import msgspec
 import pytest
 
 from linewright.find.sharing_schema import AnyLine, Result
-from support.finding import CONTROLS, SAMPLER, SHARING, STAYING
+from support.finding import CONTROLS, SAMPLER, SHARING, STAYING, TRIES
 
 SECONDS = "1.2"
-TRIES = 20
 STAY = ("one_cpu", "by_turns")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from support.places import ROOT
 
 SAMPLER = ROOT / "build/native/find/linewright-find"
+TRIES = 20
+"""Runs of a program that a load may leave too little time to watch."""
 PLANTED = ROOT / "build/native/tests/cpp/find/find_planted"
 SHARING = {
     "true": ("true_counter", "true"),
