@@ -115,15 +115,15 @@ def answer(
 
 def _paths(commands: tuple[str, str] | None, files: list[str], launches: int | None) -> list[str]:
     """The record files that are given, or the two that running both commands in turns gives."""
-    from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
-    from linewright.compare import in_turns
-
     if commands is None:
         if launches is not None:
             raise contradiction("--launches", "files", "compare", "turns of --measure")
         return files
     if files:
         raise contradiction("--measure", "files", "compare", "commands to run, or files to read")
+    from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
+    from linewright.compare import in_turns
+
     words = [in_turns.checked(command) for command in commands]
     turns = 8 if launches is None else launches
     count = check_range(turns, FEWEST_LAUNCHES, in_turns.MOST_LAUNCHES, "--launches")
