@@ -28,6 +28,7 @@ from linewright.errors import LinewrightError
 from linewright.families import SPACING, family_of
 from linewright.find.lock_use import lock_use
 from linewright.find.notes import note
+from linewright.find.remedies import place
 from linewright.find.sharing_schema import Ceiling, Hot
 from linewright.forms import listed, standing_for
 from linewright.schema import Cell, Context, Estimate, Interval, Record
@@ -162,9 +163,10 @@ def _part(contended: float, alone: float) -> float:
 
 
 def from_files(
-    paths: Sequence[str], cpu_model: str, named: bool = False
+    paths: Sequence[str], cpu_model: str, named: bool = False, on: str = "local"
 ) -> tuple[Prices | None, str]:
-    """Prices of this machine's records among these files, and what to say of them.
+    """Prices of this machine's records among these files, and what to say of them; `on` names the
+    machine.
 
     Records of a simulated machine are taken only from files that the user `named`.
     """
@@ -189,7 +191,8 @@ def from_files(
         return prices, ""
     few = len(files_read) <= MOST_NAMED
     where = f" in {' and '.join(files_read) if few else f'{len(files_read)} record files'}"
-    return None, note("no_records", cpu_model, where if files_read else "", MEASURED_S)
+    again = f"linewright measure{place(on)}"
+    return None, note("no_records", cpu_model, where if files_read else "", again, MEASURED_S)
 
 
 def _of_a_model(prices: Prices, names: list[str]) -> tuple[Prices | None, str]:
@@ -220,7 +223,7 @@ def measured(forms: Sequence[str], cpu_model: str, on: str = "local") -> tuple[P
             if not os.path.exists(out):
                 why = (done.stderr.strip().splitlines() or [done.returncode])[-1]
                 return None, note("measuring_failed", why)
-        return from_files([out for out in runs if os.path.exists(out)], cpu_model)
+        return from_files([out for out in runs if os.path.exists(out)], cpu_model, on=on)
 
 
 def priced(lines: Sequence[Hot], prices: Prices | None, arch: str) -> list[Hot]:

@@ -72,7 +72,7 @@ _NOTES = {
     "is no measure of time.",
     "exact_seldom": "{} more lines changed hands fewer than {} times, as at starts and ends of "
     "threads.",
-    "no_records": "No ceiling: no records of this machine ({}){}. linewright measure makes them; "
+    "no_records": "No ceiling: no records of this machine ({}){}. {} makes them; "
     "--prices measure takes {} s.",
     "several_models": "No ceiling: the records are of several simulated machines, {}; name one "
     "file.",

@@ -21,15 +21,20 @@ _LOCKS = ("mutex_lock", "mutex_unlock", "rwlock_unlock", "spin_lock", "lll_lock"
 
 
 def advised(
-    lines: Sequence[Hot], command: Sequence[str], on: str = "local", apart: int | None = None
+    lines: Sequence[Hot],
+    command: Sequence[str],
+    on: str = "local",
+    apart: int | None = None,
+    heap: bool = False,
 ) -> list[Hot]:
     """The lines with a remedy and the next command, for the machine that the program ran `on`;
-    `apart`: how many bytes apart threads' words were measured to have to lie there."""
+    `apart`: how many bytes apart threads' words were measured to have to lie there; `heap`: names
+    of blocks were asked for already."""
     return [
         msgspec.structs.replace(
             h,
             remedy=_remedy(h, apart).format(apart=apart or APART),
-            next_command=_next(h, command, on),
+            next_command=_next(h, command, on, heap),
         )
         for h in lines
     ]
@@ -39,7 +44,7 @@ def convention(lines: Sequence[Hot], on: str, apart: int | None) -> list[str]:
     """That the advised distance is a convention, where one is advised and none was measured."""
     if apart or not any("alignas" in h.remedy for h in lines):
         return []
-    return [note("apart_usual", APART, f"linewright measure{_place(on)} --plan spacing")]
+    return [note("apart_usual", APART, f"linewright measure{place(on)} --plan spacing")]
 
 
 _TEXTS = """
@@ -152,19 +157,19 @@ def _for_true_sharing(sites: Sequence[Site]) -> str:
     return "fought" if atomics else "written"
 
 
-def _place(on: str) -> str:
+def place(on: str) -> str:
     """The words of a command line that name the target."""
     return "" if on == "local" else f" --on {shlex.quote(on)}"
 
 
-def _next(hot: Hot, command: Sequence[str], on: str) -> str:
+def _next(hot: Hot, command: Sequence[str], on: str, heap: bool) -> str:
     if hot.stays:
         return ""
-    where = _place(on)
+    where = place(on)
     program = " ".join(map(shlex.quote, command)) if command else "PROGRAM …"
     if hot.kind == "false" and hot.allocated_in and not hot.one_block:
         return f"linewright trial{where} --pad {shlex.quote(hot.allocated_in)} -- {program}"
-    if hot.kind == "false" and hot.object_kind == "heap" and not hot.allocated_in:
+    if hot.kind == "false" and hot.object_kind == "heap" and not (hot.allocated_in or heap):
         return f"linewright find{where} --heap -- {program}"
     if hot.kind == "true" and lock_use(hot.sites) == "readers" and replaceable(hot.sites):
         return f"linewright trial{where} --locks -- {program}"

@@ -36,7 +36,7 @@ class SamplerPlace:
     The program prints to `output`, without one to our standard output."""
 
     def __init__(self, on: str, output: TextIO | None = None) -> None:
-        self._on, self._output, self._stack = on, output, ExitStack()
+        self.on, self._output, self._stack = on, output, ExitStack()
         self._place = open_place(on)
         self._stack.callback(self._place.close)
         try:
@@ -140,7 +140,7 @@ class SamplerPlace:
         """Prices of these forms there, measured now."""
         from linewright.find import line_prices
 
-        return line_prices.measured(forms, self.cpu_model, self._on)
+        return line_prices.measured(forms, self.cpu_model, self.on)
 
     def notes(self) -> list[str]:
         return [note(why, path) for path, why in self.files.left_out.items()]

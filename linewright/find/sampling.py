@@ -119,7 +119,9 @@ def priced(result: Result, named: str | None, there: SamplerPlace) -> Result:
         known, said = there.measured(line_prices.forms_of(lines, result.arch))
     else:
         paths = [named] if named else sorted(glob.glob("results/*.jsonl"))
-        known, said = line_prices.from_files(paths, there.cpu_model, named=named is not None)
+        known, said = line_prices.from_files(
+            paths, there.cpu_model, named=named is not None, on=there.on
+        )
     lines = line_prices.priced(lines, known, result.arch)
     apart = known.apart.needed if known is not None and known.apart else None
     if apart:

@@ -161,7 +161,8 @@ def _sampled(
     beside = sys.stderr if show.as_json else None
     with closing(sampled_machine.SamplerPlace(on, beside)) as there:
         gathered, result = sampling.sampled(request, there)
-        result = _remedied(sampling.priced(result, prices, there), request.command, on)
+        result = sampling.priced(result, prices, there)
+        result = _remedied(result, request.command, on, request.heap)
         code = show(msgspec.structs.replace(result, notes=[*result.notes, *there.notes()]))
     if gathered.lost:
         raise RunError(gathered.damaged)
@@ -202,12 +203,12 @@ def _exact(command: list[str] | None, pid: int | None, how_long: str | None):
     return exact.result_of(found, os.path.basename(command[0]), exit_code)
 
 
-def _remedied(result: Result, command: list[str], on: str = "local") -> Result:
+def _remedied(result: Result, command: list[str], on: str = "local", heap: bool = False) -> Result:
     import msgspec
 
     from linewright.find import remedies
 
-    lines = remedies.advised(result.lines, command, on, result.bytes_apart)
+    lines = remedies.advised(result.lines, command, on, result.bytes_apart, heap)
     notes = result.notes + remedies.convention(lines, on, result.bytes_apart)
     return msgspec.structs.replace(result, lines=lines, notes=notes)
 
@@ -225,7 +226,7 @@ def _print(result: Result, as_json: bool) -> Result:
     if as_json:
         print_json(result)
     else:
-        print_tables(said, console_for(sys.stdout), "find")
+        print_tables(said, console_for(sys.stdout))
     sys.stdout.flush()
     if result.exit_code:
         note(f"the program ended with exit code {result.exit_code}")

@@ -4,6 +4,7 @@ would be wrong."""
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 
 import msgspec
@@ -25,8 +26,9 @@ from linewright.say.sentence import render_all
 from linewright.schema import Cell, Estimate, Record
 from linewright.trial import heap_padding
 from support import find_results
-from support.command_lines import complaint, refused
-from support.places import EXAMPLES
+from support.command_lines import complaint, follow, refused
+from support.finding import TRIES
+from support.places import EXAMPLES, FAKE_PROBE
 
 
 def record(
@@ -470,13 +472,46 @@ def test_a_static_variable_is_told_what_to_do_instead(sampling) -> None:
         heap_padding.ranges("nothing_of_that_name", str(sampling))
 
 
-def test_the_line_of_a_heap_block_names_the_function_to_pad(sampling, found) -> None:
-    line = found("--heap", "--", sampling, "heap_false", 2, "0.6")["lines"][0]
-    assert line["allocated_in"] == "main"
-    # On a busy machine the threads may take turns, and then there is nothing to do.
-    stays = line["movement"]["answer"] in ("by_turns", "one_cpu")
-    wanted = "" if stays else "linewright trial --pad main -- "
-    assert line["next_command"][: len(wanted) or None] == wanted
+def test_the_commands_of_a_heap_block_lead_to_the_trial_of_its_padding(
+    sampling, found, command
+) -> None:
+    """Each is executed as it was printed, the trial with two rounds of a shorter program."""
+    for _ in range(TRIES):
+        line = found("--", sampling, "heap_false", 2, "0.6")["lines"][0]
+        # On a busy machine the threads may take turns, and then there is nothing to do.
+        stays = line["movement"]["answer"] in ("by_turns", "one_cpu")
+        assert bool(line["next_command"]) == (not stays)
+        if stays:
+            continue
+        _, *words = shlex.split(line["next_command"])
+        assert words[:2] == ["find", "--heap"]
+        line = json.loads(command("find", "--json", *words[1:]).stdout)["lines"][0]
+        assert line["allocated_in"] == "main"
+        if line["next_command"]:
+            break
+    else:
+        pytest.fail("the threads took turns in every run")
+    _, trial, *words = shlex.split(line["next_command"])
+    assert (trial, words[:2], words[-1]) == ("trial", ["--pad", "main"], "0.6")
+    done = command(trial, "--runs", "2", "--set", "warmup=0", "--json", *words[:-1], "0.05")
+    assert done.returncode == 0 and "no heap block came from there" not in done.stderr, done.stderr
+    settings = json.loads(done.stdout)["session"]["settings"]
+    assert [setting["name"] for setting in settings] == ["unpadded", "pad main"]
+
+
+def test_the_measurement_that_a_search_asks_for_gives_it_its_ceiling(
+    sampling, found, command
+) -> None:
+    command.probe = FAKE_PROBE
+    words = ("--", sampling, "true", 2, "0.4")
+    before = found(*words)
+    ((line, (answer, made)),) = follow(command, " ".join(before["notes"])).items()
+    assert line == "linewright measure" and answer.returncode == 0
+    (command.directory / "results").mkdir()
+    made.rename(command.directory / "results" / made.name)
+    after = found(*words)
+    assert before["lines"][0]["ceiling"] is None and after["lines"][0]["ceiling"] is not None
+    assert "No ceiling" not in " ".join(after["notes"])
 
 
 @pytest.mark.parametrize("arch", PROBED)

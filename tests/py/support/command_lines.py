@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
 
 import typer
 
@@ -51,7 +54,7 @@ def complaint(line: str) -> str:
         asked = re.findall(r"(?<!\S)--[a-z][\w-]*", rest)
         return ", ".join(f"no option {o}" for o in asked if o not in known and o not in source)
     if synopsis:
-        asked = re.findall(r"--[a-z][a-z-]*", rest.partition(" -- ")[0])
+        asked = re.findall(r"--[a-z][a-z-]*", re.split(r"(?:^| )-- ", rest)[0])
         return ", ".join(f"no option {option}" for option in asked if option not in known)
     try:
         arguments = re.split(r" (?:[12]?>|<|\|) ?", rest)[0] if "'" not in rest else rest
@@ -65,7 +68,7 @@ def complaint(line: str) -> str:
     return ""
 
 
-STOP = ".,;:)]}'\""
+STOP = ".,;:)]}'\"…"
 
 
 def within(text: str) -> list[str]:
@@ -78,7 +81,9 @@ def within(text: str) -> list[str]:
         for word in words:
             bare = " ".join(word.rstrip(STOP).split()) + "'" * word.startswith("'")
             known = options_of(line[1]) if len(line) > 1 and line[1] in COMMANDS else {}
-            if len(line) > 1 and not (value or bare in known or re.fullmatch("[A-Z]+|--", bare)):
+            if len(line) > 1 and not (
+                value or bare in known or re.fullmatch("[A-Z]+|--|--versus", bare)
+            ):
                 break
             value = not value and bare in known and not is_flag(known[bare])
             line.append(bare)
@@ -86,6 +91,59 @@ def within(text: str) -> list[str]:
                 break
         found.append(" ".join(line))
     return found
+
+
+MENTIONED = re.compile(r"linewright (\w+|compare --measure|find --json|run --locks|probe --)")
+"""A line that only names a command or what it does, and leaves out what it works on; of a name
+alone, those that want nothing more are typed as they stand."""
+COMPLETE = {"linewright measure", "linewright plans"}
+STAND_INS = {
+    "FILE": "r.jsonl",
+    "BASELINE": "r.jsonl",
+    "PROGRAM": "true",
+    "OTHER": "/bin/true",
+    "A": "true",
+    "B": "/bin/true",
+    "NAME": "arm64-server-2025",
+    "KIND": "ticket --duration 10ms",
+}
+"""What a reader of these tests has in place of words in capitals."""
+TAKES_ITS_PLACE = ("run", "workload", "probe")
+"""Commands that a program of ours or of the user's takes the place of."""
+
+
+class Followed(NamedTuple):
+    """A command line that was executed: what it answered, and where its records are if it made
+    any."""
+
+    answer: subprocess.CompletedProcess[str]
+    records: Path
+
+
+def follow(command, text: str, holding: str = "") -> dict[str, Followed]:
+    """Every command line inside what was printed, or those that hold some words, executed where
+    that was printed; a trial with two rounds."""
+    done = {}
+    for line in dict.fromkeys(within(text)):
+        if holding not in line or (MENTIONED.fullmatch(line) and line not in COMPLETE):
+            continue
+        typed = line.replace("--save FILE", "--save t.jsonl").split()[1:]
+        typed = " ".join(STAND_INS.get(word, word) for word in typed)
+        if re.match("trial (?!--resume)", typed):
+            typed = typed.replace("trial", "trial --runs 2 --set warmup=0", 1)
+        words = shlex.split(typed)
+        made = command.directory / f"followed-{len(done)}.jsonl"
+        if words[0] == "measure" and not {"--resume", "--from"} & {*words}:
+            words += ["-o", made.name]
+        run = command.apart if words[0] in TAKES_ITS_PLACE else command
+        done[line] = Followed(run(*words), made)
+    return done
+
+
+def go_on(said: str | bytes) -> list[str]:
+    """The words of the command that a run that was stopped ends with."""
+    text = said.decode() if isinstance(said, bytes) else said
+    return shlex.split(text.splitlines()[-1].rpartition("continue with linewright ")[2])
 
 
 def refused(command, text: str) -> dict[str, str]:
