@@ -284,7 +284,7 @@ int answer(const Request &request) {
 
 void declare(wire::Options &options, Request &request) {
     options.text("--machine", request.machine,
-                 "resolved machine (JSON), as `linewright machines NAME --resolved` prints it");
+                 "machine (JSON) with every constant resolved, as `linewright measure` hands it over");
     wire::Options modes = options.one_of("instead of running a plan");
     modes.flag("--list-forms", request.list_forms, "print the forms that this machine can run");
     modes.flag("--topology", request.topology, "print the cores and how near they are to each other");

@@ -3,6 +3,7 @@ setting."""
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from linewright import units
-from linewright.commands._options import Only
+from linewright.commands._options import Only, words_of
 from linewright.errors import DIFFERENT, DONE, check_range, choice, contradiction
 from linewright.records import files as records
 from linewright.show.console import console_for, note, print_json
@@ -18,6 +19,7 @@ from linewright.show.new_file import check_folder, write
 
 ORDER = 25
 FORMATS = ("table", "json", "csv")
+UNLIKE = "--unlike"
 TurnsOption = Annotated[int | None, typer.Option(help="Turns of --measure.", show_default="8")]
 
 
@@ -51,9 +53,7 @@ def compare(
     ] = None,
     unlike: Annotated[
         bool,
-        typer.Option(
-            "--unlike", help="Compare even though machine, kernel, probe or settings differ."
-        ),
+        typer.Option(UNLIKE, help="Compare even though machine, kernel, probe or settings differ."),
     ] = False,
     form: Annotated[str, typer.Option("--format", help="table, json or csv.")] = "table",
     every: Annotated[
@@ -76,7 +76,8 @@ def compare(
     )
     if html is not None:
         check_folder(html, "--html")  # Large files take minutes, which are not to be lost.
-    return answer(_paths(measure, files or [], launches), form, every, html, unlike, **options)
+    again = [*[UNLIKE] * unlike, *words_of({"--fail-above": fail_above, "--only": only})]
+    return answer(_paths(measure, files or [], launches), form, again, every, html, **options)
 
 
 def _limit(fail_above: str | None) -> tuple[float | None, bool]:
@@ -92,24 +93,25 @@ def _limit(fail_above: str | None) -> tuple[float | None, bool]:
 def answer(
     paths: Sequence[str],
     form: str,
+    again: Sequence[str] = (UNLIKE,),
     every: bool = False,
     html: str | None = None,
-    allow_unlike: bool = True,
     **options: Any,
 ) -> int:
-    """Compare record files, print what is found and write it as a page; the exit code."""
+    """Compare record files, print what is found and write it as a page; the exit code. `again` are
+    the options that say the same on a command line."""
     from linewright.compare import from_files  # imports NumPy: a refusal is quicker than that
     from linewright.compare.conditions import compare_whatever
     from linewright.say.comparison_document import check_comparable, page_document, refuse_unlike
 
-    refuse = compare_whatever if allow_unlike else refuse_unlike
+    refuse = compare_whatever if UNLIKE in again else refuse_unlike
     found = from_files.compare(paths, from_files.CompareOptions(**options), note, refuse)
     check_comparable(found)
     if html is not None:
         from linewright.show.document_page import page
 
         write(html, page(page_document(found)), "--html")
-    _print(found, form, every)
+    _print(found, form, "" if every else shlex.join(["compare", "--all", *again, *paths]))
     return DIFFERENT if found.failed else DONE
 
 
@@ -131,7 +133,7 @@ def _paths(commands: tuple[str, str] | None, files: list[str], launches: int | N
     return in_turns.measure(words, in_turns.new_folder(folder), count, note)
 
 
-def _print(found, form: str, every: bool) -> None:
+def _print(found, form: str, rest: str) -> None:
     from linewright.say import comparison_document
 
     if form == "json":
@@ -145,6 +147,6 @@ def _print(found, form: str, every: bool) -> None:
     else:
         from linewright.show.text_tables import print_tables
 
-        said = comparison_document.document(found, every)
-        print_tables(said, console_for(sys.stdout), "compare", every)
+        said = comparison_document.document(found, every=not rest)
+        print_tables(said, console_for(sys.stdout), rest)
     sys.stdout.flush()

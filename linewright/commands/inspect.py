@@ -3,6 +3,7 @@ much of them can be switched."""
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import Annotated
 
@@ -60,7 +61,8 @@ def inspect(
         print_json(data)
         return DONE
     console = console_for(sys.stdout)
-    print_tables(said, console, f"inspect {found.image.path}", every)
+    rest = shlex.join(["inspect", "--all", found.image.path])
+    print_tables(said, console, "" if every else rest)
     if every:
-        print_tables(linked, console, "inspect")
+        print_tables(linked, console)
     return DONE

@@ -24,6 +24,7 @@ from linewright.plans.request import (
     OPTIONS,
     Request,
     check_time,
+    options_of_run,
     plan_text,
     request_of,
     resolve,
@@ -150,10 +151,10 @@ def measure(
     with closing(open_target(on[0] if on else "local")) as target:
         if of_target:
             _set(target, of_target)
-        files = (out, resume, dry_run)
+        files, again = (out, resume, dry_run), {**again, "--on": on}
         if against is not None and not dry_run:
             return _compared(against, request, target, files, form, again)
-        return _on_one(request, target, files, form, {**again, "--on": on})
+        return _on_one(request, target, files, form, again)
 
 
 def _name(setting: str) -> str:
@@ -213,7 +214,7 @@ def _on_one(
             _show(kept.contexts, kept.records, form)
             return DONE
         if kept.writer is None:
-            kept = kept._replace(writer=records.create(_path(out, chosen.name)))
+            kept = kept._replace(writer=_create(out, chosen.name, again["--on"]))
             stack.callback(kept.writer.close)
         return _run(chosen, launches, (done, looks), kept, target, form, again)
 
@@ -307,14 +308,12 @@ def _check_together(out: str | None, resume: str | None, form: str, against: str
 def _as_begun(path: str, again: dict[str, object]) -> dict[str, object]:
     """The options that a record file was begun with, and in their place those that are given."""
     first = next(iter(records.Reader(path))).value
-    try:
-        words = shlex.split(first.command)
-        request_of(words)
-    except ValueError:
+    options = options_of_run(first.command)
+    if first.command and not options:
         what = f"{path} was begun with what are no options of measure: {first.command}"
-        raise UserError(what, "--resume", "name its plan with --plan") from None
+        raise UserError(what, "--resume", "name its plan with --plan")
     begun: dict[str, list[str]] = {}
-    for option, value in zip(words[::2], words[1::2], strict=True):
+    for option, value in options:
         begun.setdefault(option, []).append(value)
     if "--plan" not in begun and first.plan not in plans.built_in():
         raise UserError(
@@ -334,6 +333,13 @@ def _as_begun(path: str, again: dict[str, object]) -> dict[str, object]:
 
 def _path(out: str | None, plan: str) -> str:
     return out if out is not None else records.new_path(f"{plan}-{records.moment()}")
+
+
+def _create(out: str | None, plan: str, on: object) -> records.Writer:
+    path = _path(out, plan)
+    words = words_of({"--resume": path, "--on": on})
+    command = shlex.join(["linewright", "measure", *words])
+    return records.create(path, otherwise=f"; {command} continues it")
 
 
 def _check_machine(contexts: list[Context], path: str, target: Target) -> None:
@@ -443,6 +449,6 @@ def _with_what_is_kept(
     """The failure, with what is finished and how to go on: the options that made the plan belong to
     it."""
     total = sum(len(launch.cells) for launch in launches)
-    options = shlex.join(["--resume", name, *words_of(again)])
-    go_on = f"; continue with {options}" if name != "standard output" and new else ""
+    command = shlex.join(["linewright", "measure", "--resume", name, *words_of(again)])
+    go_on = f"; continue with {command}" if name != "standard output" and new else ""
     return RunError(f"{failure}; {new} of {total} cell runs are kept{go_on}")

@@ -4,6 +4,7 @@ another machine."""
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -82,16 +83,17 @@ def _hand_out(arch: str, out: str, plan: str | None, settings: list[str]) -> int
             + b"\n"
         )
     _write(out, program, 0o755)
-    name = Path(out).name
+    name = shlex.quote(f"./{Path(out).name}")
+    plan_there = shlex.quote(f"{Path(out).name}.json")
     if plan is None:
         note(
-            f"{out} is written: there, ./{name} --quick prints a table, and ./{name} <PLAN "
-            "prints records"
+            f"{out} is written: there, {name} --quick prints a table, and {name} <PLAN prints "
+            "records"
         )
         return DONE
     _write(f"{out}.json", text, 0o644)
     launches = " ".join(map(str, range(built.launches)))
-    note(f"there: for n in {launches}; do ./{name} --launch $n <{name}.json; done >records.jsonl")
+    note(f"there: for n in {launches}; do {name} --launch $n <{plan_there}; done >records.jsonl")
     note("here: linewright measure --from records.jsonl")
     return DONE
 

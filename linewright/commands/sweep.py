@@ -81,7 +81,7 @@ def sweep(
         samples = engine.run(asked, workload, show)
         stream.write(engine.written(samples, heading=not earlier))
     every = [*earlier, *samples]
-    print_tables(sweep_document(every, published), console_for(sys.stdout), "sweep")
+    print_tables(sweep_document(every, published), console_for(sys.stdout))
     seen = len({s.setting for s in every})
     if text := too_few(rounds, seen, "--set runs="):
         note(text)

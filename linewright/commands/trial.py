@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime
 import os
 import secrets
+import shlex
 import sys
 from contextlib import closing, nullcontext
 from typing import Annotated
@@ -267,7 +268,8 @@ def _run(
         writer.close()
     _show(session, finished, writer.name, as_json)
     if finished.interrupted:
-        kept = f"{len(finished.samples)} runs are kept; continue with --resume {writer.name}"
+        go_on = shlex.join(["linewright", "trial", "--resume", writer.name])
+        kept = f"{len(finished.samples)} runs are kept; continue with {go_on}"
         raise RunError(f"{runs.lost or 'interrupted'}; {kept}")
     if all(sample.value is None for sample in finished.samples):
         raise RunError(engine.no_figure(session, finished.samples[0].reason))
@@ -285,6 +287,6 @@ def _show(session, finished, name: str, as_json: bool) -> None:
         data = {"session": session, "verdict": finished.verdict, "failures": failures}
         print_json(data | {"file": name, "document": said})
     else:
-        print_tables(said, console_for(sys.stdout), "trial")
+        print_tables(said, console_for(sys.stdout))
         sys.stdout.flush()
     note(f"every run is in {name}")

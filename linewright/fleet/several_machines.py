@@ -14,7 +14,7 @@ from linewright import extras, plans, units
 from linewright.commands._options import words_of
 from linewright.commands.report import report
 from linewright.commands.show import show
-from linewright.errors import DONE, UserError
+from linewright.errors import DONE, RunError, UserError
 from linewright.fleet.fleet_run import FleetRun, incomplete, refusal
 from linewright.fleet.hosts import FILE, asked, distinct
 from linewright.plans.request import DEFAULT_PLAN
@@ -49,11 +49,15 @@ def measure_and_show(
     team = FleetRun(members, folder, words_of(options), resume is not None)
     if team.ended:
         note(f"{team.ended} of {len(members)} machines are done already")
-    run(team, limit)
+    words = words_of({"--resume": folder, "--on": on, **options})
+    go_on = f"continue with {shlex.join(['linewright', 'measure', *words])}"
+    try:
+        run(team, limit)
+    except RunError as error:
+        raise RunError(f"{error}; {go_on}") from None
     if team.files and form != "none":
         _show_groups(team, plan) if of_file and form == "table" else _show_all(team, form)
     if team.failed:
-        go_on = f"continue with {shlex.join(['--resume', str(folder), *words_of(options)])}"
         raise incomplete(team.failed, len(members), go_on)
     note(f"records are in {folder}, one file for each machine")
     return DONE
@@ -82,7 +86,7 @@ def _show_groups(team: FleetRun, plan: str) -> None:
         said = groups_document.document(groups.group(machines), team.failed, plan)
         # What each kind costs and every machine are a page's matter.
         short = msgspec.structs.replace(said, tables=said.tables[-1:])
-        print_tables(short, console_for(sys.stdout), "fleet")
+        print_tables(short, console_for(sys.stdout))
         sys.stdout.flush()
         write(team.folder / "fleet.html", page(said), allowed="name another folder")
         note(f"the page is {team.folder / 'fleet.html'}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -75,6 +76,16 @@ def request_of(words: Sequence[str]) -> Request:
         counters=parsed("--set counters", units.event_list, ()),
         launch=parsed("--set launch", partial(_number, most=1000)),
     )
+
+
+def options_of_run(command: str) -> list[tuple[str, str]]:
+    """What contexts keep of the options of `measure`, in pairs; none where it is not understood."""
+    try:
+        words = shlex.split(command)
+        request_of(words)
+    except (ValueError, UserError):
+        return []
+    return list(zip(words[::2], words[1::2], strict=True))
 
 
 def _number(text: str, where: str, most: int) -> int:

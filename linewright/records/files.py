@@ -321,8 +321,9 @@ class Writer:
             Path(self.name).unlink(missing_ok=True)
 
 
-def create(path: str, where: str = "--output") -> Writer:
+def create(path: str, where: str = "--output", otherwise: str = "") -> Writer:
     """A writer to a new file, opened before anything is measured; ``-`` is standard output.
+    `otherwise`: what else can be done where the file exists.
 
     An existing file is refused; a device or pipe is written to.
     """
@@ -335,7 +336,7 @@ def create(path: str, where: str = "--output") -> Writer:
         return Writer(os.open(path, flags, 0o666), path, created=not existed)
     except OSError as error:
         if isinstance(error, FileExistsError) and not os.path.isdir(path):
-            allowed = "remove it or name another file; --resume continues it"
+            allowed = f"remove it or name another file{otherwise}"
             raise UserError(f"{path} exists", where, allowed) from None
         why, allowed = error.strerror, "name a file that can be written"
         if isinstance(error, FileExistsError):

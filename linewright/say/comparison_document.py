@@ -425,8 +425,8 @@ _NOT_AGAIN = {
     "elsewhere": "{} is not this machine",
     "other_machine": "it is of another machine or kernel ({})",
     "no_command": "it does not say by which one command it was measured",
-    "other_probe": "it was measured with another build of the probe (linewright compare --measure "
-    "takes two builds in turns)",
+    "other_probe": "it was measured with another build of the probe (`linewright compare "
+    "--measure` takes two builds in turns)",
     "same_command": "it was measured by this very command and probe, so that only the machine can "
     "have changed",
     "options": "its options are not taken now ({})",

@@ -66,6 +66,7 @@ def kernel(m: MachineAnswers) -> Topic | None:
         against = f"; against it: {point_text(one.against, m)}" if one.against else ""
         ids = [*one.evidence.ids, *(one.against.ids if one.against else ())]
         lines.append(verbatim(text + against, ids))
-    text = "these cannot be switched from user space: `linewright trial --save` on each boot, then "
-    lines.append(verbatim(f"{text}`linewright compare`", basis="rule"))
+    text = "these cannot be switched from user space: `linewright trial --save FILE -- PROGRAM` on "
+    text += "each boot, with a file for each, then `linewright compare FILE FILE`"
+    lines.append(verbatim(text, basis="rule"))
     return Topic(name="kernel", title="Kernel-side options", lines=lines, data=found)

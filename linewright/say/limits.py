@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from linewright import numbers
 from linewright.analysis import setting_choice
 from linewright.analysis.findings import distrust_of
-from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary
 from linewright.families import SPACING
@@ -16,7 +15,7 @@ from linewright.say.document import Topic, topic
 from linewright.say.flag_words import explain
 from linewright.say.model_error import errors
 from linewright.say.name_words import FEW_LAUNCHES, WITHHELD
-from linewright.say.phrases import arounds, measure_again, measure_on, modes_text
+from linewright.say.phrases import arounds, measure_again, measure_enough, modes_text
 from linewright.say.sentence import Sentence, render, render_all, said, verbatim
 from linewright.say.setting import CLASS_WORDS
 from linewright.say.verdict import control_sentences
@@ -27,13 +26,8 @@ def limits(m: MachineAnswers) -> list[Sentence]:
     """What is not believed, withheld or holds only here; the most important first."""
     answers = []
     if few := m.too_few_launches:
-        planned = max((c.launches for c in m.contexts), default=0)
-        more = (
-            f"{measure_on(m.contexts)} --resume FILE measures the rest"
-            if planned >= FEWEST_LAUNCHES
-            else measure_again(m)
-        )
-        answers.append(_of(f"{FEW_LAUNCHES}: nothing is claimed; {more}", few))
+        text = f"{FEW_LAUNCHES}: nothing is claimed; {measure_enough(m)}"
+        answers.append(_of(text, few))
     answers += _metastable(m.summaries)
     answers += _unshown(m.summaries)
     if withheld := [f for f in m.of_width if f.withheld]:
@@ -97,14 +91,21 @@ def control(m: MachineAnswers) -> Topic | None:
     return topic("control", "The run's own control", lines, data)
 
 
+_TRIALS = {
+    True: "`linewright trial -- PROGRAM` measures that under each setting",
+    False: "`linewright trial -- PROGRAM --versus OTHER` measures that of two builds",
+}
+"""Which trial can show something: by whether the library has settings on this architecture."""
+
+
 def unknown(m: MachineAnswers) -> Topic:
     """What these records cannot tell."""
     lines = [*_machine(m), *_settings(m), *_contention(m)]
     if not any(s.cell.work_iters for s in m.summaries):
         text = "what is hidden by work around the operation: no cell had work"
         lines.append(_none(text, m.summaries))
-    text = "how your program mixes operations, contention and work: `linewright trial -- PROGRAM` "
-    lines.append(verbatim(f"{text}measures that", basis="rule"))
+    asked = "how your program mixes operations, contention and work: "
+    lines.append(verbatim(asked + _TRIALS[m.forms_differ], basis="rule"))
     data = render_all(lines)
     return Topic(name="unknown", title="What this measurement cannot tell", lines=lines, data=data)
 
@@ -155,7 +156,7 @@ def _settings(m: MachineAnswers) -> list[Sentence]:
     valued = [p for x in m.choices if x.operations != "void" for p in x.points]
     if not any(p.exclusive or made_of(p.default_form).exclusive for p in valued):
         text = "LL/SC for operations that return a value: these records hold no form of it; "
-        text += "`linewright trial --settings default/llsc` tells for a program"
+        text += "`linewright trial --settings default/llsc -- PROGRAM` tells for a program"
         lines.append(_none(text, m.summaries))
     kept = sorted(
         (s.cell.form, s.id)

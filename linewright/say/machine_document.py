@@ -89,7 +89,7 @@ def _headline(m: MachineAnswers, columns: Sequence[MatrixColumn]) -> list[Senten
         return [*headline(m), *at_the_interconnect(m)]
     found = verdict_of(m)
     more = len(found) - OTHER_PLANS
-    rest = f"{numbers.count(more, 'more finding')}: linewright show --all"
+    rest = f"{numbers.count(more, 'more finding')}: linewright show --all FILE"
     cells = [i for s in found[OTHER_PLANS:] for i in s.cells]
     return found[:OTHER_PLANS] + ([said(rest, cells=cells)] if more > 0 else [])
 
@@ -141,7 +141,7 @@ def _warning(m: MachineAnswers) -> Sentence | None:
 def _missing(m: MachineAnswers) -> list[Sentence]:
     """What is absent, with the plan that gives it or the reason why none does."""
     if not any(s.has_figures for s in m.summaries):
-        text = "No cell has a figure: linewright show --all says why."
+        text = "No cell has a figure: linewright show --all FILE says why."
         return [verbatim(text, [s.id for s in m.summaries])]
     words = {
         "alone": "operations alone",

@@ -3,14 +3,16 @@ undecided answer leaves open."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from linewright import numbers, plans, wings
 from linewright.analysis.crossovers import Crossover
 from linewright.analysis.findings import Alternative, Finding, Point
 from linewright.analysis.hypothesis_tests import (
+    FEWEST_LAUNCHES,
     MOST_LAUNCHES,
     Judgement,
     detectable,
@@ -20,8 +22,10 @@ from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.modes import Mode
 from linewright.analysis.summary import grouped
 from linewright.families import READERS, family_of
+from linewright.plans.request import DEFAULT_PLAN, options_of_run
 from linewright.say.name_words import in_english
 from linewright.schema import Cell, Context, Estimate, Situation
+from linewright.units import duration_s
 
 FAR = "as if performed at the interconnect"
 PLACES = {
@@ -55,27 +59,60 @@ def measure_on(contexts: Sequence[Context]) -> str:
     return f"linewright measure --on {where}"
 
 
-def plan_named(contexts: Sequence[Context]) -> str:
-    """What ``--plan`` takes to measure their plan again: a file's path where they say it, for a
-    file's plan has no name that is known."""
-    words = shlex.split(contexts[0].command) if contexts else []
-    known = contexts[0].plan if contexts else "quick"
-    return shlex.quote(dict(zip(words[::2], words[1::2], strict=False)).get("--plan", known))
-
-
 USUAL_LAUNCHES = 8
 """What the budgets of plans have room for."""
 
 
 def measure_again(m: MachineAnswers) -> str:
-    """The command that measures a machine's plan again with enough launches."""
-    plan = plan_named(m.contexts)
-    again = f"{measure_on(m.contexts)} --plan {plan} --set launches={m.launches_asked}"
-    if m.launches_asked <= USUAL_LAUNCHES:
-        return again
-    # Many launches do not fit the plan's own budget, which is for some five.
-    budget_s = plans.built_in()[plan].budget_s if plan in plans.built_in() else 60
-    return f"{again} --budget {math.ceil(budget_s / 5 * m.launches_asked)}s"
+    """The commands that measure a machine's cells again with enough launches: one for each way in
+    which `linewright measure` was called."""
+    runs = grouped(m.contexts, _lasting_options) or {(("--plan", DEFAULT_PLAN),): []}
+    begin = measure_on(m.contexts)
+    again = [
+        shlex.join(itertools.chain(*options, *_more_launches(run, m.launches_asked)))
+        for options, run in runs.items()
+    ]
+    return numbers.join([f"{begin} {words}" for words in again])
+
+
+def _lasting_options(context: Context) -> tuple[tuple[str, str], ...]:
+    """The options that a run had, beginning with its plan, but for launches and time."""
+    given = options_of_run(context.command)
+    plan = dict(given).get("--plan", context.plan)
+    others = [
+        (option, value)
+        for option, value in given
+        if option not in ("--plan", "--budget") and not value.startswith("launches=")
+    ]
+    return ("--plan", plan), *others
+
+
+def _more_launches(run: Sequence[Context], asked: int) -> Iterator[tuple[str, str]]:
+    """Options for as many launches, and for time for them."""
+    planned = _planned(run)
+    launches = max(planned, asked)
+    yield "--set", f"launches={launches}"
+    known = dict(options_of_run(run[-1].command)) if run else {}
+    if "--budget" in known:
+        own_s = duration_s(known["--budget"], "--budget")
+        yield "--budget", f"{math.ceil(own_s / max(run[-1].launches, 1) * launches)}s"
+    elif launches > max(planned, USUAL_LAUNCHES):
+        # Many launches do not fit the plan's own budget, which is for some five.
+        plan = plans.built_in().get(run[-1].plan if run else DEFAULT_PLAN)
+        yield "--budget", f"{math.ceil((plan.budget_s if plan else 60) / 5 * launches)}s"
+
+
+def measure_enough(m: MachineAnswers) -> str:
+    """What gives every comparison the launches that a claim needs: the rest of the run, where that
+    has them, or a longer one."""
+    if _planned(m.contexts) < FEWEST_LAUNCHES:
+        return measure_again(m)
+    return f"continue with {measure_on(m.contexts)} --resume FILE"
+
+
+def _planned(contexts: Sequence[Context]) -> int:
+    """Launches that a run was to have."""
+    return max((c.launches for c in contexts), default=0)
 
 
 def time_of(work_iters: int, context: Context | None) -> str:

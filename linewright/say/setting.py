@@ -24,6 +24,7 @@ from linewright.say.phrases import (
     all_within_text,
     arounds,
     measure_again,
+    measure_on,
     more_text,
     sharers_of,
     time_of,
@@ -167,7 +168,8 @@ def _rest(own: Sequence[SettingPoint], same: int) -> str:
 def _missing(c: Choice, machine: MachineAnswers) -> str:
     """What the undecided class lacks, and the command that gives it."""
     if not any(p.situation.contended for p in c.candidates):
-        return f"since no contended point was measured; {measure_again(machine)}"
+        some = f"{measure_on(machine.contexts)} --plan quick measures some"
+        return f"since no contended point was measured; {some}"
     which = sorted({_words(p.choice) for p in c.candidates})
     text = (
         f"since {numbers.join(which)} {'is' if len(which) == 1 else 'are'} not shown to be as good "

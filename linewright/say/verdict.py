@@ -31,7 +31,7 @@ from linewright.say.phrases import (
     caller_of,
     crossing_text,
     measure_again,
-    measure_on,
+    measure_enough,
     more_text,
     need_of,
     runs_of,
@@ -119,8 +119,8 @@ def _of_family(family: Family, m: MachineAnswers) -> list[Sentence]:
 
 
 _OPEN = {
-    "one_launch": f"{FEW_LAUNCHES}: {{again}}",
-    "few_launches": f"{FEW_LAUNCHES}: continue with {{measure}} --resume FILE, or {{again}}",
+    "one_launch": f"{FEW_LAUNCHES}: {{enough}}",
+    "few_launches": f"{FEW_LAUNCHES}: {{enough}}",
     "no_draws": f"{NO_DRAWS}; {{again}}",
     "baseline": WITHHELD,
     "no_figure": "figures are missing",
@@ -143,8 +143,7 @@ def _undecided(question: OpenQuestion, m: MachineAnswers) -> Sentence:
             more = more_text(question.judgements, m.launches_asked)
         rest = f"{numbers.change(*question.possible)} remains possible; {more}"
     else:
-        on = measure_on(m.contexts)
-        rest = _OPEN[question.why].format(measure=on, again=measure_again(m))
+        rest = _OPEN[question.why].format(enough=measure_enough(m), again=measure_again(m))
     return said(f"undecided: {what}: {rest}", cells=question.ids, count=len(rows))
 
 

@@ -65,7 +65,7 @@ def _fitted(
         left_out = every - sum(len(topic.lines) for topic in shown)
         blocks = [*head, *topic_blocks(shown)]
         blocks += [Text(floor)] if floor else []
-        return blocks + ([Text(more(left_out, "line", "advise"))] if left_out else [])
+        return blocks + ([Text(more(left_out, "line", "advise --all FILE"))] if left_out else [])
 
     return fitted(made, amounts, _next_shorter, console)
 

@@ -81,6 +81,6 @@ def print_blocks(
 
 
 def more(count: int, what: str, command: str, also: str = "") -> str:
-    """The line that says what was left out and where it is: ``12 more functions: linewright inspect
-    --all``; `also`: what else is there."""
-    return f"{count} more {what}{'' if count == 1 else 's'}{also}: linewright {command} --all"
+    """The line that says what was left out and which command has it: ``12 more functions:
+    linewright inspect --all ./p``; `also`: what else is there."""
+    return f"{count} more {what}{'' if count == 1 else 's'}{also}: linewright {command}"

@@ -76,7 +76,7 @@ def show_why(wanted: str, summaries: Sequence[Summary], stored: Store) -> None:
         raise UserError(
             f"no cell fits {wanted!r}",
             "--why",
-            "linewright show --format csv lists every cell's id",
+            "linewright show --format csv FILE lists every cell's id",
         )
     if len({s.id for s in found}) > 1:
         names = list(dict.fromkeys(s.id for s in found))
@@ -100,7 +100,7 @@ def show_why(wanted: str, summaries: Sequence[Summary], stored: Store) -> None:
         )
         own = records[(summary.machine_id, summary.id)]
         said = cell_document.document(summary, own, stored.contexts, machine)
-        print_tables(said, console, "show")
+        print_tables(said, console)
     sys.stdout.flush()
 
 

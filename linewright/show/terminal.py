@@ -126,4 +126,4 @@ def _limits(screen: Document, most: int, width: int) -> Iterator[Text]:
     for line in lines[:most]:
         yield from _wrapped(_text(line), "", width)
     if len(lines) > most:
-        yield Text(more(len(lines) - most, "limit", "show", " and every figure"))
+        yield Text(more(len(lines) - most, "limit", "show --all FILE", " and every figure"))

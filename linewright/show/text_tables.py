@@ -28,15 +28,15 @@ NARROW_NAME = 20
 """Columns of a name that is broken at its joints."""
 
 
-def print_tables(document: Document, console: Console, command: str, every: bool = True) -> None:
-    """Print a document; without `every` as many rows of each table as one screen has room for, and
-    where the others are: `command` with --all."""
+def print_tables(document: Document, console: Console, rest: str = "") -> None:
+    """Print a document; where a command has the `rest`, as many rows of each table as one screen
+    has room for, and that command."""
     most = max((len(t.rows) for t in document.tables), default=0)
 
     def made(count: int) -> list[RenderableType]:
-        return _blocks(document, count, command)
+        return _blocks(document, count, rest)
 
-    print_blocks(made(most) if every else longest(made, most, console), console)
+    print_blocks(longest(made, most, console) if rest else made(most), console)
 
 
 def print_cells(documents: Sequence[Document], console: Console) -> None:

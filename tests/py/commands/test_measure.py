@@ -24,6 +24,7 @@ from linewright.schema import Cell, Plan
 from linewright.show import progress
 from linewright.target import Progress
 from support import waiting
+from support.command_lines import go_on
 from support.places import FAKE_PROBE, ROOT
 
 SMALL = [
@@ -225,7 +226,7 @@ def test_an_interrupt_keeps_every_finished_record(command, out: Path, number: si
     last = stderr.decode().splitlines()[-1]
     assert (
         number.name in last
-        and last.endswith("continue with --resume r.jsonl --only 'w*' --set work=0,20")
+        and shlex.join(go_on(last)) == "measure --resume r.jsonl --only 'w*' --set work=0,20"
         and b"Traceback" not in stderr
     )
     assert len(rows_of(out)) >= 3 and out.read_bytes().endswith(b"\n")

@@ -17,17 +17,27 @@ import msgspec
 import pytest
 
 from linewright.analysis import loading
+from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary
 from linewright.find import perf_import, perf_text
 from linewright.find.sampled_machine import find_sampler
 from linewright.model.simulator import find_model
 from linewright.run.programs import find_workload
-from linewright.say.phrases import plan_named
+from linewright.say.phrases import measure_again
 from linewright.schema import Context, Record
 from linewright.trial import named_settings, workload_sweep
 from support import analysis_samples, machines
 from support.analysis_samples import write
-from support.command_lines import COMMANDS, complaint, is_flag, options_of, refused, within
+from support.command_lines import (
+    COMMANDS,
+    TAKES_ITS_PLACE,
+    complaint,
+    follow,
+    is_flag,
+    options_of,
+    refused,
+    within,
+)
 from support.places import DATA, ROOT
 
 MOST = 80
@@ -162,8 +172,6 @@ PARSED = {
 }
 """Right values that are parsed here and run elsewhere: they take other machines, or minutes."""
 NEEDED = {"explain": find_model, "find": find_sampler, "sweep": find_workload}
-APART = ("run", "workload")
-"""A program takes the command's place."""
 EVERY = [
     (name, max(parameter.opts, key=len))
     for name, command in COMMANDS.items()
@@ -243,14 +251,20 @@ def test_a_right_value_is_taken(here, name: str, option: str):
     if line == "trial --resume t.jsonl":
         assert here(*shlex.split(f"{TRIAL} --save t.jsonl -- true")).returncode == 0
     words = shlex.split(line)
-    done = here.apart(*words) if name in APART else here(*words)
+    done = here.apart(*words) if name in TAKES_ITS_PLACE else here(*words)
     assert done.returncode in (0, 1), (line, done.stderr)
     assert "unexpected" not in done.stderr and "Traceback" not in done.stderr
 
 
+ROOMS = ("find", "probe", "model", "workload", "torture", "wire")
+PROGRAMS = [path for room in ROOMS for path in sorted(ROOT.glob(f"{room}/*.[ch]pp"))]
+"""Sources of what the command runs."""
+
+
 def texts() -> Iterator[tuple[str, str]]:
     """Every text of the command's code that can be printed, with its file; what is put into one
-    when it is printed is left out. Of docstrings those of commands, which are their help."""
+    when it is printed is left out. Of docstrings those of commands, which are their help; of
+    programs in C++ the whole source, with texts in one piece."""
     for path in sorted((ROOT / "linewright").rglob("*.py")):
         tree = ast.parse(path.read_text())
         about = {
@@ -270,21 +284,19 @@ def texts() -> Iterator[tuple[str, str]]:
     for name, command in COMMANDS.items():
         yield f"help of {name}", command.help or ""
         yield from ((f"help of {name}", getattr(p, "help", "") or "") for p in command.params)
+    for path in PROGRAMS:
+        yield str(path.relative_to(ROOT)), re.sub(r'"\s*"', "", path.read_text())
 
 
 FOREIGN = {"--obj", "--output-style", "--perf-basic-prof", "--preset", "--stdio"}
 """Options of other programs: of cmake, llvm-symbolizer, node and perf."""
-OTHERS = (
-    "CMakePresets.json",
-    *(f"{room}/*.[ch]pp" for room in ("find", "probe", "model", "workload", "torture", "wire")),
-)
 
 
 def test_messages_name_commands_and_options_that_there_are():
     """An option that has gone is named nowhere."""
     ours = {option for name in COMMANDS for option in options_of(name)}
     ours |= {"--help", named_settings.VERSUS}
-    programs = "".join(p.read_text() for pattern in OTHERS for p in ROOT.glob(pattern))
+    programs = "".join(path.read_text() for path in (ROOT / "CMakePresets.json", *PROGRAMS))
     wrong = []
     for where, text in texts():
         for line in within(text):
@@ -298,6 +310,17 @@ def test_messages_name_commands_and_options_that_there_are():
             ):
                 wrong.append((where, option))
     assert wrong == []
+
+
+def test_whole_lines_of_messages_run(here):
+    """Those in which nothing is filled in: with what a reader has in place of words in capitals."""
+    shutil.copy(here.directory / "r.jsonl", here.directory / "records.jsonl")
+    lines = {line for _, text in texts() for line in within(text) if "\0" not in line}
+    done = follow(here, "\n".join(f"`{line}`" for line in sorted(lines)))
+    failed = {line: a.stderr for line, (a, _) in done.items() if a.returncode not in (0, 1)}
+    if os.uname().machine != "aarch64":  # said where settings differ
+        assert "nothing to try" in failed.pop("linewright trial -- PROGRAM")
+    assert failed == {} and len(done) > 15
 
 
 @pytest.fixture
@@ -351,5 +374,27 @@ def test_more_launches_are_taken_by_every_plan_and_machine_that_a_result_names(c
     (command.directory / "p.json").write_text(command("plans", "quick", "--json").stdout)
     answer = command("measure", "--dry-run", "--plan", "p.json", "--set", "launches=3")
     assert answer.returncode == 0 and "each in 3 launches" in answer.stdout, answer.stderr
-    context = dict(context_id="0" * 16, plan="own", command="--plan 'my plan.json' --budget 20s")
-    assert plan_named([analysis_samples.context(**context)]) == "'my plan.json'"
+
+
+def again(*runs: tuple[str, str], launches: int = 2) -> str:
+    """What measures runs of these plans and options again."""
+    contexts = [
+        analysis_samples.context(f"{n:016x}", n, plan=plan, command=command, launches=launches)
+        for n, (plan, command) in enumerate(runs)
+    ]
+    return measure_again(MachineAnswers(contexts, []))
+
+
+def test_measuring_again_has_every_option_of_the_run_and_enough_launches():
+    assert again(("own", "--plan 'my plan.json' --budget 20s --only '*/w0/*'")) == (
+        "linewright measure --plan 'my plan.json' --only '*/w0/*' --set launches=5 --budget 50s"
+    )
+    assert again(("rmw", "--set lines=2 --set launches=3")) == (
+        "linewright measure --plan rmw --set lines=2 --set launches=5"
+    )
+    assert again(("quick", ""), launches=11) == "linewright measure --plan quick --set launches=11"
+    assert again(("quick", "--frob x")) == "linewright measure --plan quick --set launches=5"
+    assert again(("quick", ""), ("quick", "--set launches=3"), ("percpu", "--plan percpu")) == (
+        "linewright measure --plan quick --set launches=5 and "
+        "linewright measure --plan percpu --set launches=5"
+    )

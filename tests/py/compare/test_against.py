@@ -94,7 +94,7 @@ def test_the_same_command_is_compared_as_of_two_times_and_says_why(command, old)
 def test_another_build_of_the_probe_is_for_compare(command, old):
     command.probe = another_build(command)
     answer = against(command, "--set", "lines=2")
-    assert "another build of the probe (linewright compare --measure" in answer.stderr
+    assert "another build of the probe (`linewright compare --measure`" in answer.stderr
     assert "as of two times" in answer.stderr
 
 

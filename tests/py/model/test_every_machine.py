@@ -14,7 +14,8 @@ import pytest
 
 from linewright import plans
 from linewright.model import machine_file
-from support.command_lines import refused
+from linewright.records import files as records
+from support.command_lines import follow, refused
 from support.said import BROKEN, check_sentences
 
 CELLS = 3
@@ -33,6 +34,7 @@ def test_every_machine_runs_every_plan(command, machine: str, plan: str) -> None
     chosen = sorted({ids[at * (len(ids) - 1) // (CELLS - 1)] for at in range(CELLS)})
     only = [word for cell in chosen for word in ("--only", cell)]
     whole(command, *on, *only, "--set", "draws=20", "-o", "sample.jsonl")
+    pages = ""
     for page in (
         ("show", "sample.jsonl"),
         ("show", "--all", "sample.jsonl"),
@@ -43,12 +45,30 @@ def test_every_machine_runs_every_plan(command, machine: str, plan: str) -> None
         said = whole(command, *page)
         check_sentences(said)
         assert refused(command, said) == {}, page
+        pages += said
+    # As many launches of other plans take minutes; theirs are planned.
+    for line, (answer, made) in follow(command, pages * (plan == "quick"), "launches=").items():
+        assert answer.returncode == 0, (line, answer.stderr)
+        assert cells_of(made) == cells_of(command.directory / "sample.jsonl"), line
     page = (command.directory / "page.html").read_text()
     words = re.sub("<script.*?</script>|<[^>]*>", " ", page, flags=re.DOTALL)
     assert refused(command, html.unescape(words)) == {}
     assert (command.directory / "page.html").stat().st_size > 0
     check_intervals(json.loads(command("show", "sample.jsonl", "--format", "json").stdout))
     check_records(command.directory / "sample.jsonl")
+
+
+def test_what_was_not_measured_is_measured_by_the_plan_that_is_named(command) -> None:
+    few = ("--only", "*/none/*/w0/*", "--set", "draws=20", "-o", "few.jsonl")
+    said = whole(command, "measure", "--on", "model:arm64-server-2025", *few)
+    sentence = said.partition("Not measured: ")[2].partition(" measures")[0]
+    ((line, (answer, _)),) = follow(command, sentence).items()
+    assert answer.returncode == 0 and "Not measured" not in answer.stdout, (line, answer.stdout)
+
+
+def cells_of(path: Path) -> set[str]:
+    """The ids of a record file's cells."""
+    return {row.id for row in records.read(path, pytest.fail)[1]}
 
 
 def whole(command, *words: str) -> str:

@@ -134,6 +134,10 @@ def test_not_root_and_something_missing_prints_one_apt_line(tmp_path):
     assert re.search(r"apt-get install --no-install-recommends tool-b'$", done.stderr.strip())
     assert machine.called() == []
     assert not (machine.checkout / ".venv").exists()
+    script(machine.bin / "sudo", 'shift; exec /bin/sh "$@"')
+    line = done.stderr.partition("this helps: ")[2]
+    assert machine.run("bash", "-c", line).returncode == 0
+    assert machine.run().returncode == 0, "nothing is missing then"
 
 
 BY_MAKE = (("scripts/setup.sh", "measure"), ("make", "measure"), ("make", "test"))

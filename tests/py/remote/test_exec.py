@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -54,7 +56,7 @@ def test_an_interrupt_keeps_the_records_and_ends_the_probe(command):
     assert (
         process.returncode == 3
         and "stopped by SIGINT" in said
-        and "are kept; continue with --resume r.jsonl" in said
+        and "are kept; continue with linewright measure --resume r.jsonl" in said
     )
     assert len(records.read(out, pytest.fail)[1]) >= 2
 
@@ -173,22 +175,15 @@ def test_the_real_probe_and_plan_for_a_board(real):
         "--set",
         "contended_window_ms=0.5",
     ]
-    answer = real("probe", "--arch", "x86_64", "-o", "board", "--plan", "rmw", *words)
+    answer = real("probe", "--arch", "x86_64", "-o", "my board", "--plan", "rmw", *words)
     assert answer.returncode == 0, answer.stderr
-    ran = ""
-    plan = json.loads((real.directory / "board.json").read_text())
-    plan["cells"] = plan["cells"][:3]
-    for launch in "0", "1":
-        done = subprocess.run(
-            [real.directory / "board", "--launch", launch],
-            input=json.dumps(plan),
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-        ran += done.stdout
-    (real.directory / "printed.jsonl").write_text(ran)
-    taken = real("measure", "--from", "printed.jsonl", "-o", "r.jsonl", "--format", "none")
+    there, here = re.findall(r"(?:there|here): (.*)", answer.stderr)
+    file = real.directory / "my board.json"
+    plan = json.loads(file.read_text())
+    file.write_text(json.dumps(plan | {"cells": plan["cells"][:3]}))
+    subprocess.run(there, shell=True, cwd=real.directory, check=True)
+    words = shlex.split(here)[1:]
+    taken = real(*words, "-o", "r.jsonl", "--format", "none")
     assert taken.returncode == 0 and "are not in it" not in taken.stderr, taken.stderr
     contexts, rows = records.read(real.directory / "r.jsonl", pytest.fail)
     assert {context.launch for context in contexts} == {0, 1} and len(rows) == 6

@@ -13,6 +13,7 @@ import pytest
 from linewright.errors import UserError
 from linewright.fleet import fleet_run, groups, groups_document, hosts
 from support import waiting
+from support.command_lines import go_on
 from support.sshd import knobs
 
 FEW = ["--only", "lock_add", "--only", "plain_add", "--set", "launches=2", "--budget", "20s"]
@@ -41,7 +42,8 @@ def test_machines_are_grouped_by_behaviour(over, start):
     assert "Not measured" in said and "ssh://slow:1 ssh:slow:1: " in said
     assert (
         "1 of 5 machines failed" in answer.stderr
-        and "continue with --resume fleet --budget 20s --only lock_add --only" in answer.stderr
+        and "continue with linewright measure --resume fleet --on @hosts.txt --budget 20s"
+        in answer.stderr
     )
     text = (over.directory / "fleet/fleet.html").read_text()
     assert "4 machines in 2 groups" in text and "ssh://slow:1" in text and "<script" not in text
@@ -51,7 +53,7 @@ def test_machines_are_grouped_by_behaviour(over, start):
     assert set(files) == {"fast0.jsonl", "fast1.jsonl", "fast2.jsonl", "slow.jsonl"}
     # Again: what is done is not measured again, what failed is tried again.
     write_hosts(over, "fast0", "fast1", "ssh://fast2", "slow")
-    again = over(*MANY, "--resume", "fleet")
+    again = over(*go_on(answer.stderr))
     assert again.returncode == 0 and "4 of 4 machines are done already" in again.stderr, (
         again.stderr
     )
@@ -74,7 +76,7 @@ def test_a_stopped_fleet_goes_on(over, start):
     _, said = waiting.finish(process)
     assert process.returncode == 3 and b"stopped by SIGINT" in said, said
     kept = first.read_bytes()
-    again = over(*MANY, "--resume", "fleet")
+    again = over(*go_on(said))
     assert again.returncode == 0, again.stderr
     assert (
         first.read_bytes().startswith(kept[: kept.rindex(b"\n") + 1])

@@ -13,6 +13,7 @@ import pytest
 
 from linewright.records import files as records
 from support import waiting
+from support.command_lines import go_on
 from support.places import ROOT
 from support.sshd import Sshd, knobs
 
@@ -121,14 +122,14 @@ def test_a_lost_connection_keeps_all_records_and_resume_goes_on(over, start, out
     last = said.decode().splitlines()[-1]
     assert (
         "the connection to ssh:far was lost in launch 0" in last
-        and "continue with --resume r.jsonl" in last
+        and " cell runs are kept; continue with " in last
     ), said
     kept = [(row.id, row.launch) for row in rows_of(out)]
     assert len(kept) >= 2
     waiting.wait_for(
         lambda: not probes(server) and server.left() == []
     )  # there the probe ends and the folder goes
-    answer = over("measure", "--on", "ssh://far", "--resume", "r.jsonl")
+    answer = over(*go_on(last))
     assert answer.returncode == 0, answer.stderr
     runs = [(row.id, row.launch) for row in rows_of(out)]
     assert runs[: len(kept)] == kept and len(runs) == len(set(runs)) == 12

@@ -105,13 +105,13 @@ def page(path: str) -> str:
 
 def comparison(first: str, second: str) -> str:
     found = compare([first, second], CompareOptions(), print)
-    return printed(lambda c: print_tables(comparison_document.document(found, True), c, ""))
+    return printed(lambda c: print_tables(comparison_document.document(found, True), c))
 
 
 def finding() -> str:
     table = perf_text.parse((DATA / "find/c2c-6.txt").read_text())
     said = result_document.document(perf_import.result_of(table, "c2c-6.txt"))
-    return printed(lambda console: print_tables(said, console, ""))
+    return printed(lambda console: print_tables(said, console))
 
 
 @cache

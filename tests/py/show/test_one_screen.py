@@ -142,11 +142,7 @@ def test_a_trial_of_many_settings_is_one_screen():
     noise = random.Random(1)
     runs = {name: {n: 1.0 + noise.random() / 3 for n in range(30)} for name in names}
     stream = io.StringIO()
-    print_tables(
-        document(session, [], analyse(runs, 30)),
-        Console(file=stream, width=100),
-        "trial",
-    )
+    print_tables(document(session, [], analyse(runs, 30)), Console(file=stream, width=100))
     assert fits(stream.getvalue()), stream.getvalue()
     assert stream.getvalue().startswith(
         "15 settings are undecided against A=0: their intervals are below; about "
@@ -155,11 +151,7 @@ def test_a_trial_of_many_settings_is_one_screen():
         name: {n: 1.0 + value / 1000 for n, value in own.items()} for name, own in runs.items()
     }
     stream = io.StringIO()
-    print_tables(
-        document(session, [], analyse(alike, 30)),
-        Console(file=stream, width=100),
-        "trial",
-    )
+    print_tables(document(session, [], analyse(alike, 30)), Console(file=stream, width=100))
     assert fits(stream.getvalue()) and stream.getvalue().startswith(
         "15 settings are the same as A=0 within 0.1 %."
     )

@@ -360,7 +360,7 @@ def test_a_file_without_any_figure_says_so(command):
         for form in ("stadd", "ldadd")
     ]
     said = command("show", write(command.directory / "r.jsonl", [context()], rows)).stdout
-    assert "No cell has a figure: linewright show --all says why." in said
+    assert "No cell has a figure: linewright show --all FILE says why." in said
     assert "2 cells are not available, such as stadd: this CPU lacks lse." in said
 
 

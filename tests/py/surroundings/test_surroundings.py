@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import resource
-import shlex
 import shutil
 import signal
 import subprocess
@@ -21,6 +20,7 @@ import pytest
 from linewright.records import files as records
 from linewright.say.machine_lines import company
 from support import seccomp, waiting
+from support.command_lines import go_on
 from support.finding import PLANTED
 from support.places import FAKE_PROBE, ROOT
 
@@ -254,9 +254,8 @@ def test_paths_with_spaces_and_signs(command):
     command.fake = {"die_after": 1}
     stopped = command("measure", *SMALL, "-o", str(folder / "t u.jsonl"))
     assert stopped.returncode == 3
-    words = shlex.split(stopped.stderr.splitlines()[-1].partition("continue with ")[2])
     command.fake = {}
-    assert command("measure", "--format", "none", *words).returncode == 0
+    assert command(*go_on(stopped.stderr), "--format", "none").returncode == 0
 
 
 def test_a_wall_clock_that_steps(command, monkeypatch):

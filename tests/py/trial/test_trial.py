@@ -7,7 +7,6 @@ the runner."""
 from __future__ import annotations
 
 import json
-import os
 import platform
 import re
 import shlex
@@ -33,6 +32,7 @@ from linewright.trial.interim_analysis import fewest_rounds
 from linewright.trial.runner import Interruption, RunOutcome
 from linewright.trial.trial_file import ProgramRun, Session, TrialSetting
 from support import waiting
+from support.command_lines import go_on
 from support.helper import here, runs, under
 from support.places import ROOT
 
@@ -775,15 +775,17 @@ def test_a_cut_last_line_is_dropped_and_another_program_refused(command, tmp_pat
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_signal_keeps_the_finished_runs(command, tmp_path, name):
-    script = "echo 5; echo x >> ran; test $(wc -l < ran) -lt 6 || { touch waiting; sleep 600; }"
+    script = "echo 5; echo x >> ran; test $(wc -l < ran) -ne 6 || { touch waiting; sleep 600; }"
     child = command.start(
         "trial",
         "--env",
         "A=1",
         "--env",
         "A=2",
+        "--runs",
+        "4",
         "--save",
-        "t.jsonl",
+        "my t.jsonl",
         "--metric",
         r"(\d)",
         "--",
@@ -794,14 +796,14 @@ def test_a_signal_keeps_the_finished_runs(command, tmp_path, name):
     waiting.wait_for((tmp_path / "waiting").exists, child)
     child.send_signal(getattr(signal, name))
     out, err = waiting.finish(child)
-    assert (
-        child.returncode == 3
-        and b"interrupted; 3 runs are kept; continue with --resume t.jsonl" in err
-    ), err
+    assert child.returncode == 3 and b"interrupted; 3 runs are kept; continue with " in err, err
     assert b"2 runs" not in out
-    kept = trial_file.read(str(tmp_path / "t.jsonl"))
-    assert len(kept.samples) == 5 and sum(s.warm_up for s in kept.samples) == 2
-    assert os.path.exists(tmp_path / "ran")
+    kept = trial_file.read(str(tmp_path / "my t.jsonl")).samples
+    assert len(kept) == 5 and sum(s.warm_up for s in kept) == 2
+    assert command(*go_on(err)).returncode == 0
+    whole = trial_file.read(str(tmp_path / "my t.jsonl")).samples
+    counted = [(s.round, s.setting) for s in whole if not s.warm_up]
+    assert whole[:5] == kept and len(set(counted)) == len(counted) == 8
 
 
 # ---- recipes of docs/guide/trial.md -----------------------------------------------------
