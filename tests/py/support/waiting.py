@@ -15,7 +15,8 @@ from pathlib import Path
 
 ASLEEP_S = 300.0
 """Far more than any pause that a program or a test makes on purpose."""
-LOOK_S = 0.25
+LOOK_S = 1.0
+"""A look reads all of /proc, so that what is soon over has none."""
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 _known: set[tuple[int, str]] = set()
@@ -77,17 +78,17 @@ class _Patience:
     """What is left of the time that may be slept."""
 
     def __init__(self) -> None:
-        self.left_s, self._ticks, self._looked = ASLEEP_S, None, time.monotonic()
+        self.left_s, self._ticks, self._looked = ASLEEP_S, 0, time.monotonic()
 
     def spend(self, said: Callable[[], str] = str) -> None:
         now = time.monotonic()
         passed_s = now - self._looked
-        if self._ticks is not None and passed_s < LOOK_S:
+        if passed_s < LOOK_S:
             return
         found = _started()
         ticks = sum(number for _, states in found for _, number in states)
         wanted = any(state in "RD" for _, states in found for state, _ in states)
-        used_s = (ticks - (ticks if self._ticks is None else self._ticks)) / TICKS_PER_S
+        used_s = (ticks - self._ticks) / TICKS_PER_S
         self._ticks, self._looked = ticks, now
         if wanted or used_s > 0.1 * passed_s:
             return
