@@ -125,7 +125,8 @@ def finish(
         )
     if height is not None:
         chart = chart.properties(height=height)
-    spec = chart.to_dict()
+    # A test holds every chart against Vega-Lite's schema, which takes as long as the rest of it.
+    spec = chart.to_dict(validate=False)
     spec.pop("config", None)  # the theme's business
     chosen = [value for control in controls for value, _ in control.options]
     spec["datasets"] = _named_alone(spec, chosen)

@@ -13,6 +13,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import altair as alt
 import msgspec
 import numpy as np
 import pytest
@@ -160,6 +161,14 @@ def test_everything_in_one_report(files):
     assert report.content["cells"] and len(report.content["columns"]) == len(
         report.content["cells"][0]
     )
+
+
+@pytest.mark.slow
+def test_every_chart_is_one_by_vega_lites_schema(files):
+    figures = made(*files.values()).content["figures"].values()
+    assert len(figures) > 20
+    for figure in figures:
+        alt.Chart.from_dict(figure["spec"])
 
 
 def test_a_result_of_find_is_a_section_of_its_own(files, tmp_path):
