@@ -96,6 +96,7 @@ def test_threads_that_share_a_core_are_seen_by_the_placebo():
     assert not any(k.placebo and k.placebo.slower for k in answers().kinds)
 
 
+@pytest.mark.slow
 def test_no_distance_is_called_too_near_or_enough_by_chance():
     """Of 20 runs of a machine with a line of 64 bytes none says that 64 are too near, and of 20 in
     which 64 cost 1.3 times as much none says that they are enough."""

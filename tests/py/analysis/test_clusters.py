@@ -75,6 +75,7 @@ def test_launches_close_together_are_one_cluster():
     assert cluster_numbers([]) == []
 
 
+@pytest.mark.slow
 def test_slow_states_break_the_promise_of_many_close_launches_and_clusters_keep_it():
     """Sixty launches, four seconds apart, of states that last forty: they are no sixty independent
     draws."""

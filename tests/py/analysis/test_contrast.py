@@ -25,14 +25,15 @@ def alike(found, **more):
     return pool_components(found, ["one"] * len(found), **more)
 
 
-def test_many_quiet_launches_do_not_vouch_for_few_of_a_busy_hour():
+@pytest.mark.parametrize("pairs", [200, pytest.param(2000, marks=pytest.mark.slow)])
+def test_many_quiet_launches_do_not_vouch_for_few_of_a_busy_hour(pairs):
     """Each run has its own spread: joined, 40 launches at 2 % and 5 at 20 % were called different
     in a third of all comparisons."""
     rng = np.random.default_rng(1)
     for before, after in (((40, 0.02), (5, 0.20)), ((5, 0.20), (40, 0.02)), ((5, 0.02), (5, 0.20))):
-        one, two = (np.exp(rng.normal(0, spread, (2000, n))) for n, spread in (before, after))
+        one, two = (np.exp(rng.normal(0, spread, (pairs, n))) for n, spread in (before, after))
         alarms = sum(ancova(b, a).p < 0.01 for a, b in zip(one, two, strict=True))
-        assert stats.binom.sf(alarms - 1, 2000, 0.01) > 1e-3, (before, after)
+        assert stats.binom.sf(alarms - 1, pairs, 0.01) > 1e-3, (before, after)
 
 
 @pytest.mark.parametrize(("count", "placed"), [(8, 0.05), (8, 0.0), (12, 0.05), (5, 0.05)])
@@ -182,7 +183,9 @@ def test_many_launches_do_not_make_unlike_cells_alike():
     assert {c.degrees for c in alike(own)} == {39 + MOST_DEGREES} and MOST_DEGREES < 39
 
 
-@pytest.mark.parametrize("times", [2.0, 3.0, 5.0])
+@pytest.mark.parametrize(
+    "times", [3.0, *(pytest.param(t, marks=pytest.mark.slow) for t in (2.0, 5.0))]
+)
 def test_cells_of_unlike_spread_are_judged_by_their_own(times: float):
     """Two conditions of thirteen cells, of which every third has more spread between its five
     launches. Judged by the middle one of its neighbours wherever an F test on four degrees of

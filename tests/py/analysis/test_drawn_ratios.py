@@ -134,6 +134,7 @@ def test_one_cell_on_a_machine_and_on_its_copy_is_missed_alike() -> None:
     assert apart.low < 0.9 and apart.high > 1.1, "calibrated otherwise, and missed otherwise"
 
 
+@pytest.mark.slow
 def test_a_band_holds_the_ratio_of_as_many_machines_as_it_says() -> None:
     """Machines drawn from what is believed of the constants: a common one, and one of each form."""
     held = {"draws": 0, "launches": 0}

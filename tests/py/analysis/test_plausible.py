@@ -119,11 +119,12 @@ def test_a_placebo_that_is_not_neutral():
     assert ["placebo_differs" in f for f in flags(*records)] == [False, True]
 
 
-def test_a_whole_run_is_seldom_accused():
+@pytest.mark.parametrize("runs", [8, pytest.param(60, marks=pytest.mark.slow)])
+def test_a_whole_run_is_seldom_accused(runs):
     """Thirty placebos and thirty operations that work hides: the chance of one false flag is the
     run's, not each cell's."""
     rng, accused = RNG(6), 0
-    for _ in range(60):
+    for _ in range(runs):
         costs = [(cell("lock_add", work_iters=work), 0.0 if work else 5.0) for work in range(31)]
         costs += [(cell("lock_add", order=f"o{i}"), 5.0) for i in range(30)]
         costs += [
@@ -138,7 +139,7 @@ def test_a_whole_run_is_seldom_accused():
             for r in records
         ]
         accused += any(f & {"negative_cost", "placebo_differs"} for f in flags(*noise))
-    assert accused <= 4, f"{accused} of 60 runs"
+    assert accused <= runs // 15, f"{accused} of {runs} runs"
 
 
 def test_a_neutral_placebo_is_seldom_accused():

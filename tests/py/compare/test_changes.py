@@ -92,6 +92,7 @@ def test_launches_in_turns_are_recognised():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_turns", [False, True])
 @pytest.mark.parametrize("drift", [0.0, 0.025])
 def test_a_run_against_its_like_is_seldom_called_different(in_turns, drift):
@@ -106,6 +107,14 @@ def test_a_run_against_its_like_is_seldom_called_different(in_turns, drift):
         )
         wrong += any(c.finding in ("worse", "better") for c in found)
     assert stats.binom.sf(wrong - 1, 40, 0.05) > 1e-3, f"{wrong} of 40 runs"
+
+
+def test_the_chance_of_one_false_change_is_that_of_all_cells_together():
+    """Eighty cells of equal cost in each of three comparisons."""
+    rng, costs = np.random.default_rng(5), points(FORMS | {f"form{i}": 5.0 for i in range(77)})
+    found = [c for _ in range(3) for c in pair(rng, costs, own=0.1)]
+    assert len(found) == 240 and {c.finding for c in found} <= {"same", "undecided"}
+    assert min(c.judgement.contrast.p for c in found) < 0.01, "some cells would be by themselves"
 
 
 @pytest.mark.parametrize("order", [AABB, ABAB, ABBA], ids=["A A B B", "A B A B", "A B B A"])

@@ -61,10 +61,12 @@ def test_cpus_that_use_it_at_the_same_time_move_it() -> None:
     assert answers(contended)["moves"] >= 90
 
 
+@pytest.mark.slow
 def test_many_cpus_that_use_it_at_the_same_time_move_it() -> None:
     assert answers(contended, times=20, cpus=16, seconds=2)["moves"] >= 18
 
 
+@pytest.mark.slow
 def test_seldom_used_lines_move_too() -> None:
     def seldom(at: np.ndarray, cpu: int) -> np.ndarray:
         return np.full(at.size, 0.1)
@@ -74,6 +76,7 @@ def test_seldom_used_lines_move_too() -> None:
     assert short["by_turns"] + short["one_cpu"] <= 5
 
 
+@pytest.mark.slow
 def test_a_use_in_bursts_by_all_cpus_moves_it() -> None:
     """Phases of a program in which the line is used, and others in which it is not."""
 
@@ -84,12 +87,15 @@ def test_a_use_in_bursts_by_all_cpus_moves_it() -> None:
     assert found["by_turns"] + found["one_cpu"] <= 5 and found["moves"] >= 70
 
 
-@pytest.mark.parametrize("turn_ms", [0.7, 3, 10, 100])
+@pytest.mark.parametrize(
+    "turn_ms", [0.7, *(pytest.param(ms, marks=pytest.mark.slow) for ms in (3, 10, 100))]
+)
 def test_a_line_that_is_handed_over_does_not_move(turn_ms: float) -> None:
     found = answers(handed_over_every(turn_ms * MS))
     assert found["moves"] == 0 and found["by_turns"] >= 80
 
 
+@pytest.mark.slow
 def test_turns_of_ten_microseconds_are_seen_by_timers_that_fire_together() -> None:
     """No thread without a turn is sampled: the timers' own distances are what pairs are held
     against."""
@@ -112,6 +118,12 @@ def test_turns_that_no_sample_resolves_look_like_movement_and_the_distance_says_
     uses = handed_over_every(10_000)
     found = movement(*samples(rng, uses, seconds=30, aligned=False))
     assert found.answer == "moves" and found.close_ns > 1_000
+
+
+def test_a_distance_of_more_than_a_turn_leaves_it_open() -> None:
+    """Half a second of contention: its pairs cannot tell it from turns of a tenth of one ms."""
+    found = movement(*samples(np.random.default_rng(2), contended, seconds=0.5, aligned=False))
+    assert found.answer == "open" and found.close_ns > 100_000
 
 
 def test_one_cpu_alone_is_said_when_enough_samples_show_it() -> None:

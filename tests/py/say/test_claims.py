@@ -22,6 +22,7 @@ def claims():
         sys.path.remove(str(ROOT / "bench" / "claims"))
 
 
+@pytest.mark.slow
 def test_few_runs_keep_the_promise_and_find_what_is_planted(claims, capsys):
     assert claims.main(["--runs", "6", "--only", "verdict, drift"]) == 0
     assert claims.main(["--runs", "6", "--only", "compare, in turns, drift"]) == 0
@@ -30,6 +31,7 @@ def test_few_runs_keep_the_promise_and_find_what_is_planted(claims, capsys):
     assert "of 6 (" in out and "MISSED" not in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["in turns", "one run after the other"])
 def test_equal_files_pass_the_documented_check(claims, capsys, way: str):
     """`compare A B --fail-above 5%` of one program against itself left with 1 in 35 to 60 of 60."""

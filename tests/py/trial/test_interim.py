@@ -49,7 +49,7 @@ def test_the_looks_spend_the_error_rate_and_no_more(planned):
     assert alpha_at(planned, planned) > 0.4 * ALPHA, "most is kept for the end"
 
 
-@pytest.mark.parametrize("others", [1, 3])
+@pytest.mark.parametrize("others", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_program_tried_against_itself_differs_at_most_as_often_as_promised(others):
     rng = np.random.default_rng(others)
     trials = 200
