@@ -312,6 +312,7 @@ def test_messages_name_commands_and_options_that_there_are():
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_whole_lines_of_messages_run(here):
     """Those in which nothing is filled in: with what a reader has in place of words in capitals."""
     shutil.copy(here.directory / "r.jsonl", here.directory / "records.jsonl")
