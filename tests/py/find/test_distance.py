@@ -75,7 +75,7 @@ def test_records_beside_a_search_decide_remedy_layout_and_note(
     (tmp_path / "results").mkdir()
     contexts, records = machine(**noise)
     write(tmp_path / "results/spacing.jsonl", contexts, records)
-    here = SimpleNamespace(cpu_model=contexts[0].cpu_model)
+    here = SimpleNamespace(cpu_model=contexts[0].cpu_model, on="local")
     found = _remedied(priced(result(line("false", advised=SHARD)), None, here), ["./p"])
     assert found.bytes_apart == (distance if not noise else None)
     text = " ".join(render_all([*document(found).topics[0].lines, *document(found).limits]))
