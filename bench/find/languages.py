@@ -266,6 +266,9 @@ RUNS = {
     "Node": "node --perf-basic-prof {folder}/a.js",
 }
 FIELDS = {"true": {"s.hits"}, "false": {"left", "right"}}
+TRUE_SHARING = {("Go -N -l", "false")}
+"""Planted false sharing that is true sharing: before each addition to the second field, this code
+reads a byte of the first one to see whether the pointer is nil."""
 OWN = re.compile("bump|_omp_fn")
 """Functions of the programs that add."""
 MARKS = ("found", "kind", "field", "function", "moves")
@@ -284,7 +287,8 @@ def judged(name: str, kind: str, result: dict) -> tuple[set[str], int]:
     (hot,) = planted[:1]
     fields = " ".join([hot["object"], *(f["name"] for f in hot["fields"])])
     said = {"found", *(["function"] if mine else [])}
-    said |= {"kind"} if hot["kind"] == kind else set()
+    right = "true" if (name, kind) in TRUE_SHARING else kind
+    said |= {"kind"} if hot["kind"] == right else set()
     said |= {"moves"} if hot["movement"]["answer"] == "moves" else set()
     if name not in RUNS and all(field in fields for field in FIELDS[kind]):
         said.add("field")
