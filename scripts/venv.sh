@@ -37,6 +37,7 @@ pip_has_sources() {
 
 # Editable and without a native build: the command finds the probe that CMake makes in build/native.
 # uv needs 3 s of CPU time, itself included, where pip needs 14. It takes wheels only; where a library has none, pip builds it.
+# Neither compiles what nobody may import: that is a third of pip's time, and Python keeps what it compiles.
 install_into_venv() { # install_into_venv WHAT
     local pip=(.venv/bin/python -m pip install --disable-pip-version-check --no-input)
     if ! pip_has_sources && "${pip[@]}" --retries 1 --only-binary :all: uv; then
@@ -44,7 +45,7 @@ install_into_venv() { # install_into_venv WHAT
             --config-setting wheel.cmake=false --config-setting editable.mode=inplace --editable "$1" && return
     fi
     "${pip[@]}" 'pip>=22.1' # the first that takes these settings: Ubuntu 22.04 has an older one
-    "${pip[@]}" --prefer-binary --config-settings=wheel.cmake=false --config-settings=editable.mode=inplace --editable "$1"
+    "${pip[@]}" --prefer-binary --no-compile --config-settings=wheel.cmake=false --config-settings=editable.mode=inplace --editable "$1"
 }
 # One that is killed meanwhile may leave half a library, which pip takes for a whole one: it has no identity, and is made anew.
 : >.venv/linewright-identity
