@@ -37,7 +37,7 @@ pip_has_sources() {
 
 # Editable and without a native build: the command finds the probe that CMake makes in build/native.
 # uv needs 3 s of CPU time, itself included, where pip needs 14. It takes wheels only; where a library has none, pip builds it.
-# Neither compiles what nobody may import: that is a third of pip's time, and Python keeps what it compiles.
+# Neither compiles what may never be imported: that is a third of pip's time, and Python keeps what it compiles.
 install_into_venv() { # install_into_venv WHAT
     local pip=(.venv/bin/python -m pip install --disable-pip-version-check --no-input)
     if ! pip_has_sources && "${pip[@]}" --retries 1 --only-binary :all: uv; then
