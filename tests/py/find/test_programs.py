@@ -83,7 +83,10 @@ UNOPTIMISED = r"""
 #include <ctime>
 #include <thread>
 struct work { long kind; struct { long misses; std::atomic<long> hits; } s; };
-static void add(work *w) { while (std::clock() < CLOCKS_PER_SEC) w->s.hits++; }
+static void add(work *w) {
+    while (std::clock() < CLOCKS_PER_SEC)
+        for (int i = 0; i < 1000; i++) w->s.hits++;
+}
 int main() {
     work mine{};
     std::thread other(add, &mine);

@@ -699,7 +699,7 @@ def test_settings_on_arm64_load_the_auditing_library(monkeypatch, tmp_path):
         (["--env", "A=1", "--", "/etc/passwd"], ["not executable"]),
         (["--env", "A=1"], ["no program named"]),
         (["--env", "A=1", "--runs", "1", "--", "true"], ["--runs", "2 to 100000"]),
-        (["--env", "A=1", "--runs", "x", "--", "true"], ["--runs", "valid integer"]),
+        (["--env", "A=1", "--runs", "x", "--", "true"], ["--runs", "valid int"]),
         (["--env", "A=1", "--set", "warmup=-1", "--", "true"], ["--set warmup"]),
         (
             ["--env", "A=1", "--set", "precision=0", "--", "true"],
