@@ -9,9 +9,9 @@ run on CPU 0, find on another, so that its own CPU time is not in it. In each of
 for a fifth of a second, and nothing for another, in random order: its processes are stopped, and
 its perf events disabled through descriptors of this program. So both are held against each other
 within half a second, and what else changes the machine's speed falls on both. A loop on the other
-CPU that touches nothing has its turn in each round, too: what it takes from the server no program
-beside it can avoid, so the change is given against nothing and against the loop. --parts adds parts
-of find to each round; --before adds find of another tree that is built.
+CPU that touches nothing has its turn in each round, too. It is busy all the time, and find for a
+part of it: what find takes lies between the change against nothing and that against the loop.
+--parts adds parts of find to each round; --before adds find of another tree that is built.
 
 Needs redis-server redis-tools memcached libmemcached-tools postgresql-15 nginx-light apache2-utils,
 and root. A server that is not installed is skipped. Every server listens on this machine alone, in
