@@ -7,7 +7,7 @@
 # The quick lane is what a change is tested by, with the native build first: pytest, which waits much, runs beside all that comes after
 # it. The rest is whole builds, emulated kernels, packages, browsers, and what else takes minutes. `all` is both. CONTRIBUTING.md says what belongs where.
 quick=(native check library-i386-asan library-arm64 pytest)
-rest=(i386 arm64 asan native-long pytest-long tsan)
+rest=(i386 arm64 asan c-paths native-long pytest-long tsan)
 # What needs the network for minutes: of `all`, and not of what continuous integration waits for.
 network=(roots)
 
@@ -59,7 +59,8 @@ heading() {
     case $1 in
         check) echo 'check: format, lint, lengths, documentation, commit subjects' ;;
         native) echo 'this machine: build, ctest' ;;
-        native-long) echo "this machine: the library's C followed along every path, ctest of what takes long" ;;
+        native-long) echo 'this machine: ctest of what takes long' ;;
+        c-paths) echo "clang's analyzer: the library's C along every path" ;;
         library-i386-asan) echo 'i386 under AddressSanitizer and UBSan: library and readers of plans' ;;
         library-arm64) echo 'arm64 under qemu-user, with and without LSE: library' ;;
         i386) echo 'i386: whole build, ctest' ;;
@@ -76,7 +77,8 @@ one() { # one STEP
     case $1 in
         check) scripts/check.sh ;;
         native) scripts/build.sh native && start_early && run_ctest native -LE "$long" ;;
-        native-long) scripts/check.sh c-paths && scripts/build.sh native && run_ctest native -L "$long" ;;
+        native-long) scripts/build.sh native && run_ctest native -L "$long" ;;
+        c-paths) scripts/check.sh c-paths ;;
         library-*) start_early && scripts/build.sh "${1#library-}" lw_library_tests && run_ctest "${1#library-}" -LE "$long_elsewhere" ;;
         pytest) if [[ -n $early ]]; then await_early; else scripts/build.sh native && run_pytest 'not slow and not cross'; fi ;;
         pytest-long) scripts/build.sh native && run_pytest 'slow or cross' ;;
