@@ -27,11 +27,16 @@ def keys(tmp_path_factory) -> Keys:
 
 @pytest.fixture
 def start(keys: Keys) -> Iterator[Callable[..., Sshd]]:
-    """Starts a server whose sessions have this environment."""
+    """Starts a server whose sessions have this environment, and run this program."""
     servers: list[Sshd] = []
 
-    def begin(alias: str = "far", under: tuple[str, ...] = (), **environment: str) -> Sshd:
-        servers.append(Sshd(keys, alias, environment, under))
+    def begin(
+        alias: str = "far",
+        under: tuple[str, ...] = (),
+        forced: str | Path = "none",
+        **environment: str,
+    ) -> Sshd:
+        servers.append(Sshd(keys, alias, environment, under, forced))
         return servers[-1]
 
     yield begin

@@ -145,22 +145,12 @@ def test_a_killed_command_leaves_nothing_there(over, start, out):
     waiting.wait_for(lambda: not probes(server) and server.left() == [])
 
 
-def test_a_login_shell_that_talks_is_no_record(over, start, out, keys):
+def test_a_login_shell_that_talks_is_no_record(over, start, out, tmp_path):
     """What a profile prints comes before the first line of the probe."""
-    server = start()
-    talk = server.folder / "talk"
+    talk = tmp_path / "talk"
     talk.write_text('#!/bin/sh\necho "Welcome! {"\neval "$SSH_ORIGINAL_COMMAND"\n')
     talk.chmod(0o755)
-    config = server.folder / "sshd_config"
-    server.stop()
-    config.write_text(config.read_text() + f"ForceCommand {talk}\n")
-    import support.sshd as sshd
-
-    server.process = subprocess.Popen(
-        [sshd.SSHD, "-D", "-e", "-f", config], stderr=subprocess.DEVNULL
-    )
-    server.wait_for_port()
-    server.log = open(os.devnull)
+    start(forced=talk)
     answer = over("measure", *FEW, "--on", "ssh://far", "-o", "r.jsonl")
     assert answer.returncode == 0, answer.stderr
     assert len(rows_of(out)) == 12

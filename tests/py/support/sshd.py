@@ -19,11 +19,16 @@ SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
 
 class Sshd:
-    """One server; `environment` is what its sessions get. Called by the name `alias` through
-    `ssh_command`."""
+    """One server; `environment` is what its sessions get, and `forced` what each of them runs, with
+    what was asked for in SSH_ORIGINAL_COMMAND. Called by the name `alias` through `ssh_command`."""
 
     def __init__(
-        self, keys: Keys, alias: str, environment: dict[str, str], under: tuple[str, ...] = ()
+        self,
+        keys: Keys,
+        alias: str,
+        environment: dict[str, str],
+        under: tuple[str, ...] = (),
+        forced: str | Path = "none",
     ) -> None:
         self.alias, self.keys = alias, keys
         self.folder = keys.folder / alias
@@ -40,7 +45,7 @@ class Sshd:
             "none\nUsePAM no\n"
             f"AuthorizedKeysFile {keys.folder}/user.pub\nStrictModes no\nPermitRootLogin yes\n"
             "PasswordAuthentication yes\nKbdInteractiveAuthentication no\nMaxStartups "
-            f"100\nSetEnv {words}\n"
+            f"100\nSetEnv {words}\nForceCommand {forced}\n"
         )
         with (keys.folder / "config").open("a") as config:
             config.write(f"Host {alias}\n  Port {self.port}\n")
@@ -68,10 +73,11 @@ class Sshd:
     def cut(self) -> None:
         """Lose every connection, as a network does."""
         of_sessions = [each for pid in self.sessions() for each in (pid, *children(pid))]
-        servers = [p for p in of_sessions if "sshd" in Path(f"/proc/{p}/comm").read_text()]
-        for pid in servers:
-            with contextlib.suppress(ProcessLookupError):  # it ends with the other one by itself
-                os.kill(pid, signal.SIGKILL)
+        for pid in of_sessions:
+            # It ends with the other one by itself.
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                if "sshd" in Path(f"/proc/{pid}/comm").read_text():
+                    os.kill(pid, signal.SIGKILL)
 
     def left(self) -> list[str]:
         """What the runs left behind there."""
@@ -115,7 +121,11 @@ def knobs(**values: object) -> dict[str, str]:
 
 
 def children(pid: int) -> list[int]:
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    """Of a process that may end meanwhile, as one does whose connection only asked for the port."""
+    try:
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def listens(host: str, port: int) -> bool:
