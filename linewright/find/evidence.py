@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from linewright.find.decode import NEAR, Decoder, Operand
-from linewright.find.sharing_schema import Sample, SharingKind
+from linewright.find.sharing_schema import Sample, SharingKind, Tasks
 from linewright.find.space import Spaces
 
 LINE = 64
@@ -55,6 +55,8 @@ class Thread:
 
     read: int = 0
     written: int = 0
+    apart: int = 0
+    """Of them, bytes that samples show to be used by one thread at a time (moved_tasks.py)."""
     first_ns: int = 1 << 63
     last_ns: int = 0
 
@@ -67,11 +69,16 @@ class Thread:
 
     def at_once(self) -> Thread:
         """The same bytes at any time."""
-        return Thread(self.read, self.written, 0, 0)
+        return Thread(self.read, self.written, self.apart, 0, 0)
 
     def together(self, other: Thread) -> bool:
         """Whether both used the line in one stretch of time, and not one after the other."""
         return max(self.first_ns, other.first_ns) <= min(self.last_ns, other.last_ns)
+
+    def meets(self, other: Thread) -> int:
+        """The bytes that both use and one writes, but for those that are used apart."""
+        met = self.written & other.touched | other.written & self.touched
+        return met & ~(self.apart & other.apart)
 
 
 @dataclass
@@ -85,14 +92,12 @@ class Evidence:
     threads: dict[int, Thread] = field(default_factory=dict)
     sites: Counter[SiteKey] = field(default_factory=Counter)
     """Samples, or accesses where every one is seen."""
-    examples: dict[SiteKey, Sample] = field(default_factory=dict)
+    seen: dict[SiteKey, list[Sample]] = field(default_factory=lambda: defaultdict(list))
+    """The samples themselves, where the source has any."""
     samples: int = 0
     near: int = 0
     """Of the samples, those that fall only near a plain access."""
-    by_thread: Counter[int] = field(default_factory=Counter)
     near_by_thread: Counter[int] = field(default_factory=Counter)
-    uses_at: dict[SiteKey, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
-    """Time in ns and CPU of each sample by its site, where the source names the CPU."""
     watched: bool = False
     """Some of the threads' bytes were seen by watchpoints."""
     accesses: int = 0
@@ -101,15 +106,27 @@ class Evidence:
     """Accesses, where every one is seen: between processes no takeover is, since each is watched by
     itself."""
 
-    @property
-    def uses(self) -> list[tuple[int, int]]:
-        """The same of all sites."""
-        return [use for uses in self.uses_at.values() for use in uses]
+    tasks: Tasks | None = None
+    """Whether threads use its bytes at one time, where that is a question (moved_tasks.py)."""
+
+    def uses(self, *sites: SiteKey) -> list[tuple[int, int]]:
+        """Time in ns and CPU of the samples at these sites, or at all, where the source names the
+        CPU."""
+        return [(s.time_ns, s.cpu) for s in self.samples_at(*sites) if s.cpu is not None]
+
+    def example(self, site: SiteKey) -> Sample | None:
+        """Its first sample."""
+        return next(iter(self.seen.get(site, ())), None)
+
+    def samples_at(self, *sites: SiteKey) -> list[Sample]:
+        """The same samples, whole."""
+        return [sample for site in sites or self.seen for sample in self.seen.get(site, ())]
 
     @property
     def when_ns(self) -> int:
         """A time at which it was used: the middle of its samples, or the last one known."""
-        times = sorted(time for time, _ in self.uses) or [t.last_ns for t in self.threads.values()]
+        threads = [t.last_ns for t in self.threads.values()]
+        times = sorted(time for time, _ in self.uses()) or threads
         return times[len(times) // 2] if times else 0
 
     @property
@@ -125,11 +142,8 @@ class Evidence:
     def count(self, site: SiteKey, sample: Sample) -> None:
         """One sample at one of the line's instructions."""
         self.sites[site] += 1
-        self.examples.setdefault(site, sample)
+        self.seen[site].append(sample)
         self.samples += 1
-        self.by_thread[sample.tid] += 1
-        if sample.cpu is not None:
-            self.uses_at[site].append((sample.time_ns, sample.cpu))
 
     def add(self, other: Evidence) -> None:
         """Another line's evidence to this one's."""
@@ -138,13 +152,11 @@ class Evidence:
             mine.read, mine.written = mine.read | thread.read, mine.written | thread.written
             mine.saw(thread.first_ns), mine.saw(thread.last_ns)
         self.sites += other.sites
-        self.examples = other.examples | self.examples
         self.samples += other.samples
         self.near += other.near
-        self.by_thread += other.by_thread
         self.near_by_thread += other.near_by_thread
-        for site, uses in other.uses_at.items():
-            self.uses_at[site] += uses
+        for site, seen in other.seen.items():
+            self.seen[site] += seen
 
     def touch(self, tid: int, offset: int, size: int, writes: bool, time_ns: int) -> None:
         thread = self.thread(tid)
@@ -185,7 +197,7 @@ def sharing_kind(threads: Iterable[Thread]) -> SharingKind:
         for two in known[at + 1 :]:
             if not one.together(two):
                 continue
-            if (one.written & two.touched) or (two.written & one.touched):
+            if one.meets(two):
                 return "true"
             if one.written or two.written:
                 kind = "false"
@@ -202,6 +214,7 @@ def paired(low: Evidence | None, high: Evidence | None) -> list[Thread]:
             to = merged.setdefault(tid, Thread())
             to.read |= thread.read << shift
             to.written |= thread.written << shift
+            to.apart |= thread.apart << shift
             to.first_ns, to.last_ns = (
                 min(to.first_ns, thread.first_ns),
                 max(to.last_ns, thread.last_ns),
@@ -244,7 +257,7 @@ class LineEvidence:
         either, of lines whose blocks are mostly known."""
         uses: Counter[tuple] = Counter()
         for place, e in self.known.items():
-            uses[place.space, place.line] += -len(e.uses) if place.unclear else len(e.uses)
+            uses[place.space, place.line] += -len(e.uses()) if place.unclear else len(e.uses())
         self.known = {
             place: e
             for place, e in self.known.items()

@@ -54,6 +54,8 @@ within: Separate the fields or elements within the block (alignas({apart}) on th
   separates whole blocks only.
 false: Separate: give each thread's bytes a line of their own (alignas({apart}), or padding);
   nothing else has to change.
+tasks: Separate: give what each task uses a line of its own (alignas({apart}), or padding); nothing
+  else has to change.
 pairs: Change nothing where lines have 64 bytes; alignas({apart}) where they have 128 or are fetched
   in pairs.
 no_pairs: Change nothing: on this machine words {apart} bytes apart do not disturb each other.
@@ -105,7 +107,7 @@ def _without_true_sharing(hot: Hot, apart: int | None) -> str:
     if hot.stays:
         return "stays"
     if hot.kind == "false":
-        return "within" if hot.one_block else "false"
+        return "within" if hot.one_block else "tasks" if hot.tasks else "false"
     if hot.kind_128 in ("true", "false"):
         return "pairs" if apart is None else "no_pairs" if apart <= LINE else "in_pairs"
     return "alone" if hot.kind == "alone" else "unknown"

@@ -17,6 +17,7 @@ from linewright.find.sharing_schema import (
     Movement,
     Result,
     Site,
+    Tasks,
     Touch,
 )
 from linewright.say.document import Document, TextTable, Topic
@@ -27,6 +28,8 @@ MOST_PARTS = 4
 """Parts of a type that are drawn on lines of their own."""
 MOST_FIELDS = 4
 """Fields that one thread's bytes are named by."""
+MOST_USERS = 16
+"""Users of a line that the picture tells apart."""
 SHOWN = 5
 """Lines on the page; ``--json`` has all."""
 FENCE = ", a full fence: it waits for the stores before it, whose lines may be what costs"
@@ -56,7 +59,7 @@ def bytes_text(touches: list[Touch], threads: int, fields: Sequence[FieldBytes] 
         groups[tuple(touch.bytes)].append(touch)
     said = []
     for where, some in sorted(groups.items()):
-        spans = ", ".join(f"{at}-{at + size - 1}" if size > 1 else f"{at}" for at, size in where)
+        spans = spans_text(where)
         names = [f.name for f in fields if any(_meets(f, *span) for span in where)]
         if names:
             more = f" and {len(names) - MOST_FIELDS} more" if len(names) > MOST_FIELDS else ""
@@ -70,6 +73,10 @@ def bytes_text(touches: list[Touch], threads: int, fields: Sequence[FieldBytes] 
     if threads > len(touches):
         said.append(f"and {threads - len(touches)} threads more")
     return said
+
+
+def spans_text(where: Sequence[tuple[int, int]]) -> str:
+    return ", ".join(f"{at}-{at + size - 1}" if size > 1 else f"{at}" for at, size in where)
 
 
 def _meets(field: FieldBytes, at: int, size: int) -> bool:
@@ -96,6 +103,14 @@ def picture(touches: list[Touch], fields: Sequence[FieldBytes] = ()) -> str:
         for byte, some in enumerate(users)
     ]
     return "".join(marks)
+
+
+def _tasks(hot: Hot) -> list[Touch]:
+    """Of a line that a runtime's tasks share falsely, what each of them uses."""
+    return [
+        Touch(thread=number, name="", bytes=part, writes=True, reads=False)
+        for number, part in enumerate(hot.tasks.parts[:MOST_USERS] if hot.tasks else ())
+    ]
 
 
 def _eights(marks: str) -> str:
@@ -169,6 +184,24 @@ def movement_text(movement: Movement) -> str:
         seen = f"pairs of samples of two CPUs within {within} occur"
     often = numbers.about_times(ratio.value, ratio.low, ratio.high)
     return f"{said[movement.answer]}: {seen} {often} as often as with CPUs in random order"
+
+
+def tasks_text(known: Tasks) -> str:
+    """Whether threads use the same bytes at one time."""
+    ratio = numbers.about_times(known.ratio.value, known.ratio.low, known.ratio.high)
+    within = f"{numbers.figure(known.within_ns / 1000)} µs"
+    seen = (
+        f"{known.pairs} pairs of samples of two threads within {within} meet in the same bytes "
+        f"{ratio} as often as at random"
+    )
+    return {
+        "tasks": "A runtime seems to move tasks between these threads, each with bytes of its own: "
+        + seen,
+        "threads": f"Threads use these bytes at one time: {seen}; tasks that a runtime moves "
+        "between threads more often would look the same",
+        "open": "Undecided whether threads share these bytes, or a runtime moves tasks between "
+        f"them, each with bytes of its own; a longer run tells: {seen}",
+    }[known.answer]
 
 
 def ceiling_text(ceiling: Ceiling) -> str:
@@ -330,16 +363,17 @@ def _details(number: int, hot: Hot) -> Topic:
     """One line: who touches which bytes, from where, what it costs and what to do."""
     lines = bytes_text(hot.touches, hot.threads, hot.fields)[:4] if hot.lines == 1 else []
     if hot.kind == "false" and hot.lines == 1 and hot.touches:
-        threads = " ".join(str(t.thread) for t in hot.touches)
-        marks = picture(hot.touches, hot.fields)
+        users = "threads " + " ".join(str(t.thread) for t in hot.touches)
+        marks = picture(_tasks(hot) or hot.touches, hot.fields)
         before = "before: " if hot.advised and not hot.stays else ""
-        lines.append(f"{before}{_eights(marks)}   1, 2, … are threads {threads}")
+        lines.append(f"{before}{_eights(marks)}   1, 2, … are {'tasks' if hot.tasks else users}")
         lines += [after_text(hot, marks)] if before else []
     for site in hot.sites[:3]:
         share = f"{numbers.percent(site.share, False)}  " if hot.share is not None else ""
         stays = _SITE_STAYS.get(site.movement.answer, "") if site.movement else ""
         lines.append(f"{share}{site_text(site)}{'' if hot.stays else stays}")
     lines += [movement_text(hot.movement)] if hot.movement else []
+    lines += [tasks_text(hot.tasks)] if hot.tasks and not hot.stays else []
     lines += [ceiling_text(hot.ceiling)] if hot.ceiling else []
     lines += [hot.remedy] if hot.remedy else []
     lines += [advised_text(hot.advised)] if hot.advised and not hot.stays else []

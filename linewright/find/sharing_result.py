@@ -156,13 +156,13 @@ class Judge:
 
     def _table(self, kind: SharingKind, whole: Evidence, some: list[Evidence]) -> Hot:
         """Lines that are hot together, as one."""
-        hot = self._hot(whole, kind, kind)
+        hot, uses = self._hot(whole, kind, kind), [e.uses() for e in some]
         return msgspec.structs.replace(
             hot,
             object=table_text(self._type_of(whole) or self._object(whole), len(some)),
             lines=len(some),
             one_block=False,
-            movement=table_movement([e.uses for e in some], self._ticks) if whole.uses else None,
+            movement=table_movement(uses, self._ticks) if any(uses) else None,
             sites=[msgspec.structs.replace(site, movement=None) for site in hot.sites],
         )
 
@@ -214,7 +214,7 @@ class Judge:
     def _movement(self, e: Evidence, line_bytes: int) -> Movement | None:
         """Of the line, or of the pair where only that is shared."""
         halves = [e] if line_bytes == LINE else [half for half in self._halves(e.place) if half]
-        uses = [use for half in halves for use in half.uses]
+        uses = [use for half in halves for use in half.uses()]
         return movement(uses, self._ticks) if uses else None
 
     def _prepare(self, evidence: Sequence[Evidence]) -> None:
@@ -234,8 +234,9 @@ class Judge:
             (key.pid, at - 1)
             for e in evidence
             for key, _ in e.sites.most_common(MOST_SITES)
-            if key in e.examples and self._names.is_header(key.pid, key.ip)
-            for at in self._names.callers(e.examples[key])
+            for sample in [e.example(key)]
+            if sample and self._names.is_header(key.pid, key.ip)
+            for at in self._names.callers(sample)
         ]
         self._names.prepare(above)
 
@@ -279,6 +280,7 @@ class Judge:
             else None,
             accesses=e.accesses,
             movement=self._movement(e, line_bytes),
+            tasks=e.tasks,
             touches=[
                 Touch(
                     thread=tid,
@@ -301,7 +303,7 @@ class Judge:
         for key in e.sites:
             typed = self._behind(e, key)
             if typed is not None:
-                start = self._operand(e, key).address(e.examples[key].registers) - typed.offset
+                start = self._operand(e, key).address(e.example(key).registers) - typed.offset
                 name = typed.variable or typed.layout.name
                 found |= {f.offset: f for f in _fields(typed.layout, start, name, e.address)}
         return [found[at] for at in sorted(found)]
@@ -325,7 +327,7 @@ class Judge:
         names, pid = self._names, key.pid
         at = end = key.ip
         register, more = operand.base, operand.displacement
-        for after in (*names.callers(e.examples[key]), 0):
+        for after in (*names.callers(e.example(key)), 0):
             where, header = names.where(pid, at), names.is_header(pid, at)
             known = self._decoder.origins(pid, names.function(pid, at), end, register, header)
             if not known or (header and not names.called(pid, after)):
@@ -347,7 +349,7 @@ class Judge:
 
     def _operand(self, e: Evidence, key: SiteKey) -> Operand | None:
         """The site's access, where a register and a number make its address."""
-        sample = e.examples.get(key)
+        sample = e.example(key)
         operands = self._decoder.operands(key.pid, sample.ip, sample.bits) if sample else ()
         return next((o for o in operands if o.ip == key.ip and o.index < 0 <= o.base), None)
 
@@ -357,7 +359,8 @@ class Judge:
         functions = set()
         for key in e.sites:
             functions.add(self._names.extent(key.pid, key.ip))
-            caller = self._outside(e.examples[key]) if key in e.examples else 0
+            sample = e.example(key)
+            caller = self._outside(sample) if sample else 0
             if caller:
                 functions.add(self._names.extent(key.pid, caller - 1))
         places = Counter((s.pid, s.ip) for s in self._samples if s.tid in e.threads)
@@ -385,7 +388,7 @@ class Judge:
                 share=own,
                 plain=e.near_by_thread[tid] / number,
             )
-            for tid, number in e.by_thread.most_common(MOST_TOUCHES)
+            for tid, number in Counter(s.tid for s in e.samples_at()).most_common(MOST_TOUCHES)
             for own in [wilson_score(number, self._by_thread[tid])]
             if own is not None
         ]
@@ -405,7 +408,7 @@ class Judge:
         ]
 
     def _site(self, e: Evidence, keys: Sequence[SiteKey], offset: int, number: int) -> Site:
-        key, uses = keys[0], [use for key in keys for use in e.uses_at.get(key, ())]
+        key, uses = keys[0], e.uses(*keys)
         named = self._names.name(key.pid, key.ip)
         caller = self._caller(key, e)
         exact = bool(e.accesses)
@@ -426,7 +429,7 @@ class Judge:
     def _caller(self, key: SiteKey, e: Evidence) -> int:
         """For a site in a system library, in a header's function or an outline helper: the first
         return address outside of them, or 0."""
-        sample = e.examples.get(key)
+        sample = e.example(key)
         if key.caller and (self._names.is_system(key.pid, key.ip) or self._is_helper(key)):
             return key.caller + 1
         helper = self._is_helper(key)
@@ -469,10 +472,12 @@ def _advised(
 ) -> LayoutAdvice | None:
     """The type with a line for each thread's part: where threads use different elements of an
     array, its elements; else the fields at which another thread's begin."""
-    owners = []
+    owners, users = [], [t.touched for t in e.threads.values()]
+    if e.tasks:
+        users = [sum(byte_mask(*run) for run in part) for part in e.tasks.parts]
     for field in fields:
         mask = byte_mask(max(0, field.offset), field.bytes + min(0, field.offset))
-        owners.append((field, frozenset(i for i, t in e.threads.items() if t.touched & mask)))
+        owners.append((field, frozenset(i for i, used in enumerate(users) if used & mask)))
     owners = [(field, who) for field, who in owners if who]
     element = {field.name.partition("]")[0]: who for field, who in owners}
     count, starts = max(1, layout.size // layout.element), {}

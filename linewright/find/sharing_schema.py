@@ -364,6 +364,24 @@ class Movement(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     close_ns: U64 = 0
 
 
+class Tasks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Whether the threads that use a line's bytes do so at one time, by neighbouring samples
+    (moved_tasks.py)."""
+
+    answer: Literal["tasks", "threads", "open"]
+    """``tasks``: one thread after another, as where a runtime moves tasks between them that each
+    have their own bytes; ``threads``: at one time; ``open``: too few samples to tell."""
+    pairs: U64
+    """Neighbouring samples of two threads."""
+    ratio: Estimate
+    """Those of them at which one thread writes what the other uses, over their number if each were
+    any of its thread's uses."""
+    within_ns: U64
+    """How far apart they are at most: tasks that are moved more often look like ``threads``."""
+    parts: list[list[tuple[int, int]]]
+    """Bytes that code uses together, apart from others: offsets and lengths."""
+
+
 class Ceiling(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What an end of the contention could bring, at most. Of plain accesses it is an estimate
     (docs/results/find.md, "Ceilings", has what planted fixes gained beside it)."""
@@ -421,6 +439,9 @@ class Hot(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How many lines this is: a table of which each line is met seldom, summed up."""
     movement: Movement | None = None
     """None where the source does not say on which CPU a sample was taken."""
+    tasks: Tasks | None = None
+    """Where several threads use the same bytes, and others too: if those are ``tasks``, the line is
+    falsely shared by them."""
     fields: list[FieldBytes] = []
     """What lies on the line; empty where no debug information says."""
     advised: LayoutAdvice | None = None

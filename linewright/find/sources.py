@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import PurePath
 
+from linewright.find import moved_tasks
 from linewright.find.evidence import collect, collect_near
 from linewright.find.live import SamplerOutput
 from linewright.find.names import Names
@@ -24,6 +25,7 @@ def result_of(
     shared = {place for place, evidence in gathered.lines.known.items() if evidence.watched}
     collect(gathered.samples, gathered.decoder, gathered.lines)
     collect_near(gathered.samples, gathered.decoder, gathered.lines, shared)
+    moved_tasks.part(gathered.lines, gathered.decoder)
     names = Names(gathered.spaces)
     objects = Objects(gathered.spaces, names, gathered.stacks, heap)
     total, by_thread = len(gathered.samples), Counter(s.tid for s in gathered.samples)

@@ -13,6 +13,7 @@ from linewright.find import heap
 from linewright.find.evidence import LineEvidence, SiteKey
 from linewright.find.heap import BlockRows, HeapTable, empty_table
 from linewright.find.objects import Block
+from linewright.find.sharing_schema import Sample
 from linewright.find.space import Spaces
 from support.finding import SAMPLER
 
@@ -166,9 +167,10 @@ def test_uses_between_two_blocks_of_a_place_are_of_neither(known: int) -> None:
     table._blocks = {1: BlockRows.of(np.array(rows, dtype="<u8"))}
     lines.part(table.owners)
     for at in [50 * ms] * known + [105 * ms] * 4:
-        lines.at(1, 64, at).uses_at[SiteKey(1, 0, "write", "add")].append((at, 0))
+        sample = Sample(time_ns=at, pid=1, tid=1, cpu=0, ip=0)
+        lines.at(1, 64, at).count(SiteKey(1, 0, "write", "add"), sample)
     lines.drop_unclear()
-    assert [len(e.uses) for e in lines.known.values()] == ([known] if known > 4 else [known, 4])
+    assert [len(e.uses()) for e in lines.known.values()] == ([known] if known > 4 else [known, 4])
 
 
 def test_processes_and_addresses_of_any_size_are_kept_apart(tmp_path) -> None:
