@@ -82,6 +82,7 @@ public:
 
 private:
     void await_reader() const;
+    bool given_up();
     void begin_program();
     void begin_process();
     std::uint64_t switches() const;
@@ -187,6 +188,13 @@ std::uint64_t cpu_of(decltype(RUSAGE_SELF) who) {
     getrusage(who, &used);
     auto seconds = static_cast<std::uint64_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec);
     return seconds * 1'000'000'000 + static_cast<std::uint64_t>(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1'000;
+}
+
+// Whether the first request asks for the end, or nothing reads any more.
+bool Run::given_up() {
+    if (options_.commands >= 0 && !signals_seen.load(std::memory_order_relaxed))
+        take_commands();
+    return stop_asked_ || !commands_open_ || signals_seen.load(std::memory_order_relaxed);
 }
 
 // Changes of tasks that events of tasks took part in so far; those of children count once they were waited for.
@@ -351,6 +359,8 @@ void Run::run() {
     catch_signals();
     other_run_ = wire::claim_machine();
     await_reader();
+    if (given_up())
+        throw std::runtime_error("ended before the program began");
     if (options_.pid)
         begin_process();
     else

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -63,6 +64,8 @@ class SamplerOutput:
     """CPU time that went to decoding so far."""
     reading_ns: int = 0
     """CPU time of this process, where it ran on the program's machine, until the stream's end."""
+    ended_by: signal.Signals | None = None
+    """The signal by which the user ended it before its time."""
     damaged: str = ""
     """Why the stream ends early; empty where it does not."""
     lost: bool = False

@@ -38,6 +38,7 @@ _NOTES = {
     "no_stores": "stores: this layout has none, so that which bytes are written is unknown",
     "no_threads": "threads: bytes are judged by loads against stores; perf c2c report -c tid,iaddr "
     "would tell them apart",
+    "ended_by": "Ended by {} before its time: what was seen until then counts.",
     "damaged": "Broken off: {}; what came before counts.",
     "left_out": "{} threads are not sampled: too few file descriptors (ulimit -n), and no "
     "permission for the whole machine.",

@@ -13,6 +13,8 @@ from contextlib import ExitStack
 from importlib import import_module
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
+from linewright.errors import EndedBySignal, RunError
+from linewright.run.interrupts import Interrupts
 from linewright.run.place import LOST, Place
 from linewright.run.process import end, start
 
@@ -34,8 +36,14 @@ class _Sender:
         try:
             written = self._file.write(self._left)
             self._left = self._left[written or 0 :]
-        except (BlockingIOError, BrokenPipeError):
+        except (BlockingIOError, BrokenPipeError, ValueError):
             return
+
+    def stop(self) -> None:
+        """Ask for the end, from a signal's handler: requests that are not sent yet go, one that was
+        cut off is none, and what does not fit now goes with the next ones."""
+        self._left = b"\nstop\n"
+        self("")
 
     def close(self) -> None:
         self._file.close()
@@ -54,8 +62,9 @@ def run(
     and error: here with our input too, elsewhere with an empty one."""
     words = [*arguments, *(["--", *program] if program else [])]
     talk = _talk_there if place.far else _talk_here
-    with ExitStack() as stack:
+    with Interrupts() as interrupts, ExitStack() as stack:
         process, lines, send = talk(place, sampler, words, stack, output)
+        stack.enter_context(interrupts.answered_by(send.stop))
         began_ns = time.process_time_ns()
         try:
             for room in ("sources", "line_prices", "remedies", "result_document"):
@@ -66,6 +75,11 @@ def run(
             send("\n")  # the sampler waits for a request
             gathered = live.gather(lines, send, watch, known)
             gathered.reading_ns = 0 if place.far else time.process_time_ns() - began_ns
+            gathered.ended_by = interrupts.caught
+        except RunError as error:
+            if interrupts.caught:
+                raise EndedBySignal(interrupts.caught, str(error)) from None
+            raise
         finally:
             send.close()  # a sampler that is still there ends for it
             code = process.wait()

@@ -98,6 +98,7 @@ def _notes(gathered: SamplerOutput) -> list[str]:
     start, end = gathered.start, gathered.end
     by_timer = start.source == "timer"
     found = {
+        "ended_by": gathered.ended_by and gathered.ended_by.name,
         "damaged": gathered.damaged,
         "left_out": start.left_out,
         "assumed_cost": by_timer and not start.measured,

@@ -12,11 +12,12 @@ import typer
 
 from linewright import units
 from linewright.commands._options import AsJson, Elsewhere, ProgramArgument
-from linewright.errors import DIFFERENT, DONE, RunError, UserError
+from linewright.errors import DIFFERENT, DONE, EndedBySignal, RunError, UserError
 from linewright.show.console import note
 
 if TYPE_CHECKING:
     from linewright.find.sharing_schema import Result
+    from linewright.say.document import Document
 
 ORDER = 34
 CONTEXT = {"ignore_unknown_options": False, "allow_interspersed_args": False}
@@ -133,15 +134,18 @@ class _Shown(NamedTuple):
         import msgspec
 
         from linewright.find import guard
+        from linewright.find.result_document import document
 
         new = guard.travelling(result)
         if self.before is not None:
             new = guard.new_lines(result, self.before)
             said = guard.verdict(new, result, self.named)
             result = msgspec.structs.replace(result, notes=[said, *result.notes])
-        result = _print(result, self.as_json)
+        said = document(result)
+        result = msgspec.structs.replace(result, document=msgspec.to_builtins(said))
         if self.output:
             guard.write(self.output, result, new if self.fail_new or self.before else [])
+        _print(result, said, self.as_json)
         if self.fail_new and os.environ.get("GITHUB_ACTIONS"):
             print(*guard.annotations(new), sep="\n", file=sys.stderr)
         return DIFFERENT if self.fail_new and new else DONE
@@ -161,11 +165,14 @@ def _sampled(
     beside = sys.stderr if show.as_json else None
     with closing(sampled_machine.SamplerPlace(on, beside)) as there:
         gathered, result = sampling.sampled(request, there)
-        result = sampling.priced(result, prices, there)
+        signal = gathered.ended_by
+        result = sampling.priced(result, None if signal and prices == "measure" else prices, there)
         result = _remedied(result, request.command, on, request.heap)
         code = show(msgspec.structs.replace(result, notes=[*result.notes, *there.notes()]))
     if gathered.lost:
         raise RunError(gathered.damaged)
+    if signal:
+        raise EndedBySignal(signal, f"ended by {signal.name}; what was seen until then is shown")
     return code
 
 
@@ -213,16 +220,10 @@ def _remedied(result: Result, command: list[str], on: str = "local", heap: bool 
     return msgspec.structs.replace(result, lines=lines, notes=notes)
 
 
-def _print(result: Result, as_json: bool) -> Result:
-    """The result with what was said of it."""
-    import msgspec
-
-    from linewright.find.result_document import document
+def _print(result: Result, said: Document, as_json: bool) -> None:
     from linewright.show.console import console_for, print_json
     from linewright.show.text_tables import print_tables
 
-    said = document(result)
-    result = msgspec.structs.replace(result, document=msgspec.to_builtins(said))
     if as_json:
         print_json(result)
     else:
@@ -230,4 +231,3 @@ def _print(result: Result, as_json: bool) -> Result:
     sys.stdout.flush()
     if result.exit_code:
         note(f"the program ended with exit code {result.exit_code}")
-    return result
