@@ -179,11 +179,6 @@ class Decoder:
                 return None
         return next((o for o in self.operands(pid, ip, bits) if o.sure), None)
 
-    def before(self, pid: int, ip: int) -> Operand | None:
-        """The access of the instruction that ends at `ip`, as a watchpoint's hit shows it."""
-        found = [o for o in self.operands(pid, ip) if o.distance == 0]
-        return next((o for o in found if o.access != "read"), found[0] if found else None)
-
     def mnemonic(self, pid: int, ip: int) -> str:
         """The instruction at an address, by name; empty where its bytes are not known."""
         start, data = self._code.read_code(pid, ip, ip + _LONGEST)

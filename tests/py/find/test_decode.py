@@ -133,7 +133,7 @@ def test_an_i386_machine_decodes_its_own_mode_without_being_asked() -> None:
     decoder = Decoder(
         "i386", Bytes(bytes.fromhex("40 f0 ff 83 00 ff ff ff 90"))
     )  # inc %eax; lock incl -0x100(%ebx)
-    found = decoder.before(1, BASE + 8)
+    found = decoder.sure(1, BASE + 8)
     assert found.access == "atomic" and decoder.mnemonic(1, BASE) == "inc"
     assert found.address([0, 0x10] + [0] * 8) == 0xFFFFFF10, "addresses have 32 bits"
 
