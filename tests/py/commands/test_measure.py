@@ -560,7 +560,10 @@ def test_the_real_probe_from_plan_to_verdict(real):
     launches = {row.launch for row in rows if row.cell.contender == "same_line"}
     assert len(launches) >= 5 and launches == set(range(len(launches)))
     assert all(row.sum_found == row.sum_expected for row in rows if row.cell.form == "lock_add")
-    assert "A locked operation: " in answer.stdout and len(answer.stdout.splitlines()) <= 30
+    # A busy machine may leave no verdict: then windows were disturbed, and the page says so.
+    decided = "A locked operation: " in answer.stdout
+    assert decided or ("disturbed" in answer.stdout and {row.status for row in rows} != {"ok"})
+    assert len(answer.stdout.splitlines()) <= 30
     assert "lock_add" in real("show", "r.jsonl", "--all").stdout
 
 
