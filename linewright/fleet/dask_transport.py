@@ -24,9 +24,10 @@ from linewright import extras
 from linewright.errors import UserError, one_line
 from linewright.run.transport import Transport
 
-CONNECT_S = 20
 LOST = 255
 """Exit code where no worker is reached, or it is lost; ssh's own."""
+UNREACHED = ("no scheduler at ", "no worker of ", "the worker is gone")
+"""How the line begins that says why."""
 SHORTEST_S, LONGEST_S = 0.02, 1.0
 """Times between two looks at what a command has written: they grow while it writes nothing."""
 SILENT_S = 30.0
@@ -37,7 +38,10 @@ MOST = 1 << 20
 
 class DaskTransport(Transport):
     """A worker, by its name, host or address, of the scheduler that Dask's configuration names
-    (``DASK_SCHEDULER_ADDRESS``)."""
+    (``DASK_SCHEDULER_ADDRESS``); how long it is asked is that configuration's, too
+    (``DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT``)."""
+
+    may_emulate = False
 
     def __init__(self, worker: str) -> None:
         extras.need("fleet", "--on dask:WORKER")
@@ -52,6 +56,9 @@ class DaskTransport(Transport):
             )
         self.name = f"dask:{worker}"
         self.words = [sys.executable, "-m", __name__, scheduler, worker]
+
+    def reason(self, said: str) -> str:
+        return next((why for why in said.splitlines() if why.startswith(UNREACHED)), "")
 
 
 # ---- what runs on a worker: run as a program, this module's functions are sent by value ----------
@@ -121,7 +128,7 @@ def main(scheduler: str, worker: str, *command: str) -> int:
 
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its end is said in one line
     try:
-        client = Client(scheduler, timeout=CONNECT_S, set_as_default=False)
+        client = Client(scheduler, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         return _lost(f"no scheduler at {scheduler}: {one_line(str(error))}")
     try:
@@ -130,7 +137,7 @@ def main(scheduler: str, worker: str, *command: str) -> int:
             return _lost(f"no worker of this name or host at {scheduler}")
         return _bridge(client, address, list(command))
     except (OSError, TimeoutError, LookupError):
-        return _lost("its worker is gone")
+        return _lost("the worker is gone")
     finally:
         with contextlib.suppress(OSError, TimeoutError):
             client.close(timeout=5)

@@ -133,15 +133,18 @@ class Place:
         said = _until(self._keeper, THERE, PREPARE_S)
         found = re.search(rb"^linewright-there (\S+) (.+)\n", said, re.MULTILINE)
         if found is None:
-            raise NoShell(self._why() or "no answer", self.name, "a POSIX shell is needed there")
+            if lost := self._transport.reason(self._said()):
+                raise UserError(lost, self.name)
+            answer = last_line(self._said()) or "no answer"
+            raise NoShell(answer, self.name, "a POSIX shell is needed there")
         return one_line(found[1].decode("utf-8", "replace")), found[2].decode(
             "utf-8", "surrogateescape"
         )
 
-    def _why(self) -> str:
+    def _said(self) -> str:
+        """What was printed there on standard error."""
         self._errors.seek(0)
-        said = self._errors.read().decode("utf-8", "replace")
-        return self._transport.reason(said) or last_line(said)
+        return self._errors.read().decode("utf-8", "replace")
 
     def _copy_probe(self) -> None:
         questions = (
@@ -313,7 +316,7 @@ def _reach(transport: Transport, shell: bool) -> Place:
     try:
         return Place(transport)
     except NoShell as refusal:
-        for arch, path in () if shell or isinstance(transport, Ssh) else _probes_here():
+        for arch, path in () if shell or not transport.may_emulate else _probes_here():
             place = Place(transport, path, arch)
             try:
                 place.answer("--version")

@@ -41,6 +41,10 @@ class Transport:
     `name` is what messages and records call the machine.
     """
 
+    may_emulate = True
+    """Whether the command may be an emulator, which runs programs of another architecture, but no
+    shell."""
+
     def __init__(self, command: str) -> None:
         try:
             self.words = shlex.split(command)
@@ -76,6 +80,8 @@ class Ssh(Transport):
 
     Raises UserError where the connection cannot be made.
     """
+
+    may_emulate = False
 
     def __init__(self, address: str) -> None:
         user, host, port = parse_address(address)

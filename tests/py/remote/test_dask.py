@@ -194,10 +194,12 @@ def test_a_lost_worker_keeps_its_records_and_the_others_go_on(over, cluster):
 def test_requests_that_are_wrong(over):
     def refused(message: str) -> None:
         said = over.refused("measure", "--on", "dask:one")
-        assert message in said, said
+        assert message in said and "shell" not in said, said
 
+    (said,) = over.refused("measure", "--on", "dask:absent").splitlines()
+    assert "no worker of this name" in said and "shell" not in said, said
     nowhere = f"tcp://127.0.0.1:{free_port()}"
-    over.patch.setattr("linewright.fleet.dask_transport.CONNECT_S", 1)
+    over.patch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "1s")
     over.patch.setitem(dask.config.config, "scheduler-address", nowhere)
     refused(f"no scheduler at {nowhere}")
     over.patch.setitem(dask.config.config, "scheduler-address", "nonsense://x")
