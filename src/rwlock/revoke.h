@@ -13,7 +13,7 @@ static unsigned long marked_in(struct lw__rw_thread *t, struct lw_rwlock *l)
     uintptr_t at = lw__rw_position(l);
     if (LW_RW_LOAD(&t->mark[at], ACQUIRE) != l) /* S; pairs with U */
         return 0;
-    return 1ul + LW_RW_LOAD(&t->again[at], RELAXED);
+    return 1ul + LW_RW_LOAD(&t->again[at], ACQUIRE); /* pairs with the release in lw__rw_read_unlock_slow() */
 }
 
 /* Whether a marked reader is inside, where `handed` read locks were released by threads that had no mark.

@@ -168,20 +168,25 @@ static bool mark_is_doubtful(const struct lw__rw_thread *self, const struct lw_r
 }
 
 /* The position is marked with this lock: a further read lock of the same thread, unless other threads released what the mark stands
- * for. True: the thread is inside. */
+ * for. True: the thread is inside.
+ *
+ * Where `handed` is 0 a reader is inside for whom the mark stands, perhaps another one than this thread. If this thread's mark is older than the
+ * last writer, so that it stood for a release that `handed` counted, others took that release, one of them with a mark that is younger: the
+ * acquire puts the thread behind that one, and so behind the writer. */
 static bool mark_again(struct lw__rw_thread *self, struct lw_rwlock *l)
 {
     uintptr_t at = lw__rw_position(l);
     if (self->mark[at] != l)
         return false;
-    uint32_t handed = __atomic_load_n(&l->handed, __ATOMIC_RELAXED), own_count = self->again[at] + 1;
+    uint32_t handed = __atomic_load_n(&l->handed, __ATOMIC_ACQUIRE); /* pairs with the release below */
+    uint32_t own_count = self->again[at] + 1;
     if (!handed) {
         if (own_count == UINT32_MAX)
             return false;
         __atomic_store_n(&self->again[at], own_count, __ATOMIC_RELAXED);
         return true;
     }
-    while (handed >= own_count) /* release: as in hand_over(), whose order it passes on */
+    while (handed >= own_count) /* release: pairs with the acquire above, and as in hand_over(), whose order it passes on */
         if (__atomic_compare_exchange_n(&l->handed, &handed, handed - own_count, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED)) {
             __atomic_store_n(&self->again[at], 0, __ATOMIC_RELAXED);
@@ -282,7 +287,7 @@ int lw__rw_read_unlock_slow(struct lw_rwlock *l)
     uintptr_t at = lw__rw_position(l);
     if (self && self->mark[at] == l) {
         __atomic_store_n(&self->again[at], self->again[at] - 1,
-                         __ATOMIC_RELEASE); /* pairs with the acquire in marked_in() */
+                         __ATOMIC_RELEASE); /* pairs with the second acquire in marked_in() */
         return 0;
     }
     if (plain_read_unlock(l)) {

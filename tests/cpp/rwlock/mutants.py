@@ -60,7 +60,7 @@ MUTANTS = {
         )
     ],
     "mark_is_taken_back_first": [
-        ("return 1ul + LW_RW_LOAD(&t->again[at], RELAXED);", "return 0ul;"),
+        ("return 1ul + LW_RW_LOAD(&t->again[at], ACQUIRE);", "return 0ul;"),
     ],
     "one_handed_over_ends_the_wait": [("return sum != handed;", "return sum == 0 * handed;")],
     "limit_reached_and_the_lock_left_plain": [(AGAIN, AGAIN.replace("again", "0 * again"))],

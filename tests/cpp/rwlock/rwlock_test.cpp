@@ -253,6 +253,125 @@ TEST_P(Rwlock, AWriterThatSleepsNoticesAHandedOverRelease) {
     writer.join();
 }
 
+// Threads that act in turns and tell each other of it by relaxed accesses, which order nothing: ThreadSanitizer reports what the lock does not order.
+class Turns {
+    std::atomic<int> now_{0};
+
+public:
+    void await(int turn) const {
+        while (now_.load(std::memory_order_relaxed) < turn)
+            std::this_thread::yield();
+    }
+    void end() { now_.fetch_add(1, std::memory_order_relaxed); }
+};
+
+// Who releases another thread's read lock comes after that thread's critical section.
+class Handed {
+    std::atomic<bool> there_{false};
+
+public:
+    void give() { there_.store(true, std::memory_order_release); }
+    void release(lw_rwlock &l) const {
+        while (!there_.load(std::memory_order_acquire))
+            std::this_thread::yield();
+        EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+    }
+};
+
+// Read locks have no names: the release of a marked one takes a thread out that counted itself, so that the mark stands for that thread. A critical
+// section that the marked thread has meanwhile is counted beside the mark, and a writer comes after it.
+TEST(HandedOver, AWriterComesAfterAReaderWhoseMarkStandsForAnother) {
+    lw_rwlock l = LW_RWLOCK_INIT;
+    Turns turn;
+    Handed handed;
+    long data = 0, seen = 0;
+    std::thread counted([&] {
+        EXPECT_EQ(lw_rwlock_read_lock(&l), 0);
+        turn.end();
+        turn.await(3);
+        EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+        turn.end();
+    });
+    std::thread marks([&] {
+        turn.await(1);
+        EXPECT_TRUE(make_biased(l));
+        EXPECT_EQ(lw_rwlock_read_lock(&l), 0);
+        EXPECT_TRUE(marked(l));
+        handed.give();
+        turn.await(2);
+        EXPECT_EQ(lw_rwlock_read_lock(&l), 0);
+        seen = data;
+        EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+        turn.end();
+        turn.await(4);
+    });
+    handed.release(l);
+    turn.end();
+    turn.await(4);
+    EXPECT_EQ(lw_rwlock_try_write(&l), 0);
+    data = 1;
+    EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+    counted.join();
+    marks.join();
+    EXPECT_EQ(seen, 0);
+    EXPECT_EQ(lw_rwlock_destroy(&l), 0);
+}
+
+// The same where the mark is older than a writer: the marked thread's next critical section comes after that writer.
+TEST(HandedOver, AReaderWhoseOldMarkStandsForAnotherComesAfterTheWriter) {
+    lw_rwlock l = LW_RWLOCK_INIT;
+    ASSERT_TRUE(make_biased(l));
+    Turns turn;
+    Handed first, second;
+    long data = 0, seen = 0;
+    std::thread reads([&] {
+        EXPECT_EQ(lw_rwlock_read_lock(&l), 0);
+        EXPECT_TRUE(marked(l));
+        first.give();
+        turn.await(4);
+        EXPECT_EQ(lw_rwlock_read_lock(&l), 0);
+        EXPECT_EQ(__atomic_load_n(&l.state, __ATOMIC_RELAXED), 0u) << "it has counted itself";
+        seen = data;
+        EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+        turn.end();
+    });
+    first.release(l); // counted: this thread has no mark
+    EXPECT_EQ(lw_rwlock_try_write(&l), 0);
+    data = 1;
+    EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+    turn.end();
+    std::thread counted([&] {
+        turn.await(1);
+        EXPECT_EQ(lw_rwlock_read_lock(&l), 0);
+        EXPECT_FALSE(marked(l));
+        turn.end();
+        turn.await(5);
+        EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+    });
+    std::thread marks([&] {
+        turn.await(2);
+        EXPECT_TRUE(make_biased(l));
+        EXPECT_EQ(lw_rwlock_read_lock(&l), 0);
+        EXPECT_TRUE(marked(l));
+        second.give();
+        turn.await(3);
+        EXPECT_EQ(lw_rwlock_read_lock(&l), 0); // takes what the first thread's release counted
+        EXPECT_TRUE(marked(l));
+        turn.end();
+        turn.await(5);
+        EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+    });
+    second.release(l);
+    EXPECT_EQ(__atomic_load_n(&l.state, __ATOMIC_RELAXED), 0u);
+    EXPECT_EQ(__atomic_load_n(&l.handed, __ATOMIC_RELAXED), 1u);
+    turn.end();
+    reads.join();
+    counted.join();
+    marks.join();
+    EXPECT_EQ(seen, 1);
+    EXPECT_EQ(lw_rwlock_destroy(&l), 0);
+}
+
 // A thread that has given its marks back reads in a destructor of its data, which counts in the plain lock.
 TEST_P(Rwlock, AThreadReadsWhileItEnds) {
     pthread_key_t key;
