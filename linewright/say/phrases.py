@@ -259,18 +259,24 @@ def answer_text(f: Finding) -> str:
         ]
         beyond = f"; percentiles apart from {f.default}'s: {numbers.join(apart)}" if apart else ""
         return f"published medians, work included, in order: {order} ns{ratio}{beyond}"
-    unknown = f.of("undecided")
-    open_forms = f"; undecided: {numbers.join([_open(r) for r in unknown])}" if unknown else ""
-    return (shown_text(f) or default_text(f)) + open_forms
+    return (shown_text(f) or default_text(f)) + _open_text(f)
 
 
-def _open(row) -> str:
-    c = row.judgement.contrast
-    return (
-        f"{row.form} ({numbers.change(c.low, c.high, c.scale)})"
-        if c and row.judgement.why in ("wide", "model")
-        else f"{row.form} ({in_english(row.judgement.why)})"
-    )
+def _open_text(f: Finding) -> str:
+    """The forms that are undecided, those of one reason together."""
+    forms: dict[str, list[str]] = {}
+    for row in f.of("undecided"):
+        c = row.judgement.contrast
+        shown = c and row.judgement.why in ("wide", "model")
+        why = numbers.change(c.low, c.high, c.scale) if shown else in_english(row.judgement.why)
+        forms.setdefault(why, []).append(row.form)
+    open_forms = [
+        f"all {len(of_it)} others ({why})"
+        if len(of_it) == len(f.rows) > 3
+        else f"{numbers.join(of_it)} ({why})"
+        for why, of_it in forms.items()
+    ]
+    return f"; undecided: {', '.join(open_forms)}" if open_forms else ""
 
 
 def rate_text(row: Alternative, f: Finding) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from linewright.analysis import findings, summarise
 from linewright.analysis.crossovers import crossovers
-from linewright.say.phrases import runs_of
+from linewright.say.phrases import answer_text, runs_of
 from linewright.say.sentence import render
 from linewright.say.verdict import verdict, verdict_sentences
 from linewright.schema import Quantiles
@@ -189,6 +189,17 @@ def test_one_launch_and_few_launches_are_not_judged():
         (found,) = found_in(records)
         assert {r.judgement.why for r in found.rows} == {why}
         assert "launches=5" in spoken(records)
+
+
+def test_forms_that_are_undecided_for_one_reason_have_it_once():
+    forms = {"ldadd": 9.0, "stadd": 9.0, "prfm_pstl1keep_stadd": 9.0, "llsc_add": 9.0}
+    rng = np.random.default_rng(5)
+    (found,) = found_in(together(points(forms), rng, count=4))
+    assert answer_text(found).endswith(
+        "; undecided: stadd, prfm_pstl1keep_stadd and llsc_add (fewer than 5 launches)"
+    )
+    (found,) = found_in(together(points(forms | {"prfm_pstl1keep_ldadd": 9.0}), rng, count=4))
+    assert answer_text(found).endswith("; undecided: all 4 others (fewer than 5 launches)")
 
 
 def test_uncontended_cells_need_launches_as_well():
