@@ -119,9 +119,10 @@ def _neighbour(found: ApartAnswers, m: MachineAnswers) -> Iterator[Sentence]:
 
 
 def _by_kind(found: ApartAnswers) -> Iterator[Sentence]:
-    """What each kind needs, where not all need the same."""
+    """What each kind needs, where not all need the same; both halves together where they do."""
     if len({kind.enough for kind in found.kinds}) < 2:
         return
+    alike: dict[tuple[str, str, str], list[WordsApart]] = {}
     for kind in found.kinds:
         needs = (
             f"{kind.enough} bytes are enough"
@@ -130,8 +131,11 @@ def _by_kind(found: ApartAnswers) -> Iterator[Sentence]:
         )
         needs += f", {kind.too_near} cost more" if kind.too_near else ""
         where = DISTANCES.get(kind.situation.placement, "")
-        lead = f"{who(kind)}, 64 bytes up {_HALVES[kind.half]}" + (f", {where}" if where else "")
-        yield said(needs, SPACING.name, kind.ids, lead=lead)
+        alike.setdefault((who(kind), where, needs), []).append(kind)
+    for (name, where, needs), kinds in alike.items():
+        half = f"64 bytes up {_HALVES[kinds[0].half]}" if len({k.half for k in kinds}) == 1 else ""
+        lead = ", ".join(filter(None, (name, half, where)))
+        yield said(needs, SPACING.name, [i for kind in kinds for i in kind.ids], lead=lead)
 
 
 def _beside_nothing(found: ApartAnswers) -> Iterator[Sentence]:
