@@ -29,19 +29,22 @@ if [[ $(cat .venv/linewright-identity 2>/dev/null) != "$identity" ]]; then
     logged venv "$python" -m venv --clear .venv
 fi
 
-# Whether pip has settings for where packages come from: uv does not read them.
+# Whether pip has settings for where packages come from that uv does not read and does not get here.
 pip_has_sources() {
-    .venv/bin/python -m pip config list |
-        grep -E '[.](index-url|extra-index-url|no-index|find-links|proxy|client-cert|trusted-host|constraint)=' >/dev/null
+    grep -E '[.](index-url|extra-index-url|no-index|proxy|client-cert|trusted-host|constraint)=' <<<"$settings" >/dev/null
 }
 
 # Editable and without a native build: the command finds the probe that CMake makes in build/native.
-# uv needs 3 s of CPU time, itself included, where pip needs 14. It takes wheels only; where a library has none, pip builds it.
+# uv needs 4 s of CPU time where pip needs 19. It takes wheels only; where a library has none, pip builds it.
+# It trusts the system's certificates, as pip does: among them is that of a network that inspects TLS.
 # Neither compiles what may never be imported: that is a third of pip's time, and Python keeps what it compiles.
 install_into_venv() { # install_into_venv WHAT
-    local pip=(.venv/bin/python -m pip install --disable-pip-version-check --no-input)
+    local pip=(.venv/bin/python -m pip install --disable-pip-version-check --no-input) settings folders
+    settings=$(.venv/bin/python -m pip config list)
+    read -r -d '' -a folders < <(sed -nE "/[.]find-links=/{s/^[^=]*='(.*)'\$/\1/; s/\\\\n/ /g; p}" <<<"$settings") || true
     if ! pip_has_sources && "${pip[@]}" --retries 1 --only-binary :all: uv; then
-        .venv/bin/uv pip install --python .venv/bin/python --only-binary :all: --no-binary linewright --reinstall-package linewright \
+        UV_SYSTEM_CERTS=true UV_FIND_LINKS=$(IFS=, && echo "${folders[*]}") .venv/bin/uv pip install --python .venv/bin/python \
+            --only-binary :all: --no-binary linewright --reinstall-package linewright \
             --config-setting wheel.cmake=false --config-setting editable.mode=inplace --editable "$1" && return
     fi
     "${pip[@]}" 'pip>=22.1' # the first that takes these settings: Ubuntu 22.04 has an older one

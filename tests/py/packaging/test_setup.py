@@ -78,6 +78,7 @@ class Machine:
         script(
             self.checkout.parent / "uv",
             f'echo "uv $*" >>"{self.calls}"\n'
+            f'env | grep "^UV_" >{self.checkout.parent}/told\n'
             f"[[ ! -e {self.checkout}/no-wheel ]] && {{ {command}; }}",
         )
         script(
@@ -321,6 +322,27 @@ def test_uv_takes_wheels_only_and_builds_nothing_but_the_command(tmp_path):
     assert machine.run(PIP_SETTINGS="global.timeout='180'").returncode == 0
     assert installers(machine) == ["pip uv", "uv .[images]"]
     assert " --only-binary :all: --no-binary linewright " in machine.called()[-1]
+    assert told(machine) == {"UV_SYSTEM_CERTS=true", "UV_FIND_LINKS="}
+
+
+def told(machine: Machine) -> set[str]:
+    """What uv gets in its environment."""
+    return {*(machine.checkout.parent / "told").read_text().split("\n")} - {""}
+
+
+@pytest.mark.parametrize(
+    ("environment", "more"), [(None, ""), ("", ""), ("/opt/b /opt/d", ",/opt/b,/opt/d")]
+)
+def test_uv_looks_into_the_folders_that_pip_looks_into(tmp_path, environment, more):
+    """As pip lists them: those of a file on lines, those of the environment with spaces."""
+    machine = Machine(tmp_path, root=True)
+    machine.have("tool-a", "tool-b")
+    settings = r"global.find-links='\n/opt/a\n/srv/c'"
+    if environment is not None:
+        settings += f"\n:env:.find-links='{environment}'"
+    assert machine.run(PIP_SETTINGS=settings).returncode == 0
+    assert installers(machine) == ["pip uv", "uv .[images]"]
+    assert f"UV_FIND_LINKS=/opt/a,/srv/c{more}" in told(machine)
 
 
 @pytest.mark.parametrize("setting", ["global.index-url", ":env:.no-index", "install.proxy"])
