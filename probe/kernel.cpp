@@ -286,7 +286,9 @@ Kernel::Kernel(const std::string &command, const Machine &machine) : machine_(ma
     }
     if (text(said_, "interface") != interface)
         throw wire::Invalid("the loaded module is of version " + text(said_, "version") +
-                            ", this is " LINEWRIGHT_VERSION ": sudo rmmod linewright, and build it again: make -C kmod");
+                            ", this is " LINEWRIGHT_VERSION
+                            ": build it again (make -C kmod), unload one that stays loaded (sudo rmmod "
+                            "linewright), and in place of an installed one name the new one's folder in LINEWRIGHT_KMOD");
     elsewhere_ = boot_id.empty() || boot_id != own_boot_id();
     arch_ = arch_of(text(said_, "arch"));
     topology_ = elsewhere_ ? topology_of(text(said_, "cpus")) : machine.topology;

@@ -1,9 +1,12 @@
 """What the module's runner says where Debian's kernel refuses the module: signed modules only,
-lockdown, another kernel, not root. And the module that DKMS has installed, loaded by its name."""
+lockdown, another kernel, not root. And the module that DKMS has installed, loaded by its name; and
+what the probe says of one that is loaded and of another version."""
 
 from __future__ import annotations
 
 import platform
+import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -110,3 +113,37 @@ def test_a_module_of_dkms_is_loaded_by_its_name_and_unloaded_again(built):
 def test_a_system_without_modprobe_says_so(built):
     said = by_name(built, {})
     assert said == ["error /sbin/modprobe: No such file or directory", "code 3"]
+
+
+PROBE = ROOT / "build/native/probe/linewright-probe"
+
+
+def probe_says(answer: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Of a runner that has answered so."""
+    (folder / "answer").write_text("".join(f"{line}\n" for line in answer))
+    runner = f"sh -c 'cat {folder}/answer; cat >/dev/null'"
+    words = [str(PROBE), "--kernel", runner, "--list-forms"]
+    return subprocess.run(words, text=True, capture_output=True, check=False)
+
+
+def test_a_loaded_module_of_another_version_is_replaced_as_the_probe_says(built, tmp_path):
+    if not PROBE.exists():
+        pytest.skip("the probe is not built")
+    tree, folder, init = built
+    busybox = tool("busybox", "busybox-static")
+    module = (folder / "linewright.ko").read_bytes()
+    files = {
+        "runner": (folder / "linewright-kernel").read_bytes(),
+        "linewright.ko": module,
+        "other.ko": module.replace(b"machine interface=%d", b"machine Interface=%d"),
+    }
+    ask = r"printf 'forms\n\n' | /runner --module /linewright.ko"
+    (unload,) = re.findall(r"\(sudo (rmmod \w+)\)", probe_says(["ready", "done"], tmp_path).stderr)
+    steps = f"$b insmod /other.ko; {ask}; $b {unload}; echo unloaded $?; {ask}"
+    script = f"b=/t/0/busybox; {steps}"
+    boot = small.boot(tree, "x86_64", init, [[busybox, "sh", "-c", script]], "", files)
+    lines = [line for line in boot.output[0].splitlines() if not line.startswith("[")]
+    after = lines.index("unloaded 0")
+    other, own = (probe_says(answer, tmp_path) for answer in (lines[:after], lines[after + 1 :]))
+    assert other.returncode == 2 and "the loaded module is of version" in other.stderr, other
+    assert own.returncode == 0 and "atomic_add" in own.stdout, own

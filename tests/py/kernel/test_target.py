@@ -241,6 +241,7 @@ def test_a_runner_that_dies_keeps_what_there_is(inside):
     "faults, said",
     [
         ({"interface": 1}, "the loaded module is of version 9.9"),
+        ({"interface": 1}, "name the new one's folder in LINEWRIGHT_KMOD"),
         ({"load": "the kernel takes signed modules only"}, "the kernel takes signed modules only"),
     ],
 )
