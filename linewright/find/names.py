@@ -239,6 +239,14 @@ class Names:
         _, function, source = self.name(pid, address)
         return bool(_SYSTEM_SOURCE.search(source)) or function.startswith("Builtins_")
 
+    def is_unlisted(self, pid: int, address: int) -> bool:
+        """An operation of JavaScript whose callers have no names and look like data: V8 has listed
+        no function."""
+        unlisted = self.name(pid, address).function.startswith("Builtins_") and not self._jit(pid)
+        if unlisted:
+            self.unlisted.add(pid)
+        return unlisted
+
     def is_code(self, pid: int, address: int) -> bool:
         """Code, also where a JIT compiler listed a function that it has given up since."""
         found = self._spaces.find(pid, address)

@@ -433,6 +433,8 @@ class Judge:
         if key.caller and (self._names.is_system(key.pid, key.ip) or self._is_helper(key)):
             return key.caller + 1
         helper = self._is_helper(key)
+        if self._names.is_unlisted(key.pid, key.ip):
+            return 0
         if sample is not None and self._names.is_header(key.pid, key.ip):
             return next((at for at in self._names.callers(sample) if self._is_own(key.pid, at)), 0)
         if sample is None or not (helper or self._names.is_system(key.pid, key.ip)):

@@ -1,13 +1,18 @@
-"""Methods of Java: a machine that runs is asked for their names; of one that has ended the page
-says how to get them."""
+"""Code that is compiled at run time: a Java machine that runs is asked for its methods. Where names
+are missing, those of JavaScript too, what the page says brings them."""
 
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
+
+from linewright.find import mapped_files
 
 PROGRAM = """
 import java.util.concurrent.atomic.AtomicLong;
@@ -28,6 +33,16 @@ public class Main {
 """
 
 
+@pytest.fixture(autouse=True)
+def no_list_is_left():
+    """Both compilers leave their lists in /tmp."""
+    before = {*Path("/tmp").glob("perf-*.map")}
+    yield
+    for path in {*Path("/tmp").glob("perf-*.map")} - before:
+        if not Path("/proc", path.stem.removeprefix("perf-")).exists():
+            path.unlink()
+
+
 @pytest.fixture(scope="module")
 def java(tmp_path_factory) -> list[str]:
     if any(shutil.which(tool) is None for tool in ("java", "javac", "jcmd")):
@@ -39,7 +54,9 @@ def java(tmp_path_factory) -> list[str]:
 
 
 def names(result: dict) -> set[str]:
-    return {site["function"] for line in result["lines"] for site in line["sites"]}
+    """Of functions on shared lines, and of what called them."""
+    sites = [site for line in result["lines"] for site in line["sites"]]
+    return {site[of] for site in sites for of in ("function", "caller")} - {""}
 
 
 def test_a_java_machine_that_runs_is_asked_for_its_methods(sampling, java, found) -> None:
@@ -54,10 +71,59 @@ def test_a_java_machine_that_runs_is_asked_for_its_methods(sampling, java, found
     assert not os.path.exists(f"/tmp/perf-{process.pid}.map")
 
 
-def test_of_a_java_machine_that_has_ended_a_line_says_how_to_get_names(
-    sampling, java, found
+def hint(result: dict, about: str) -> str:
+    """The remark about names that are missing; without one, what is asked cannot be seen here."""
+    remarks = [note for note in result["notes"] if about in note]
+    unnamed = [name for name in names(result) if re.match("code without a file|Builtins_", name)]
+    assert bool(unnamed) == bool(remarks) and (unnamed or not result["lines"])
+    if not remarks:
+        pytest.skip("the functions were not compiled yet")
+    return remarks[0]
+
+
+def test_a_java_machine_is_started_with_what_the_page_says(sampling, java, found) -> None:
+    said = hint(found("--", *java, "3"), "Methods of Java")
+    (options,) = re.findall(r"JAVA_TOOL_OPTIONS='[^']*'", said)
+    result = found("--", "env", *shlex.split(options), *java, "3")
+    assert any("Main.count" in name for name in names(result)), names(result)
+    assert not any("Methods of Java" in note for note in result["notes"])
+
+
+def test_a_java_machine_that_runs_is_asked_as_the_page_says(
+    sampling, java, found, monkeypatch
 ) -> None:
-    result = found("--", *java, "3")
-    unnamed = any("code without a file" in name for name in names(result))
-    assert unnamed == any("Methods of Java" in note for note in result["notes"])
-    assert unnamed or not result["lines"]
+    """Where `find` has no `jcmd`, as in another's container."""
+    with subprocess.Popen([*java, "600"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "runs\n"
+        monkeypatch.setattr(mapped_files.shutil, "which", lambda name: None)
+        said = hint(found("--pid", process.pid, "--for", "3s"), "Methods of Java")
+        monkeypatch.undo()
+        (asked,) = re.findall(r"jcmd \d+ [\w.]+", said)
+        subprocess.run(asked.split(), check=True, stdout=subprocess.DEVNULL)
+        result = found("--pid", process.pid, "--for", "3s")
+        process.kill()
+    assert any("Main.count" in name for name in names(result)), names(result)
+
+
+JAVASCRIPT = """
+const { Worker, isMainThread, workerData } = require('worker_threads');
+function count(words, end) {
+    while (Date.now() < end) for (let i = 0; i < 100000; i++) Atomics.add(words, 0, 1);
+}
+const given = isMainThread
+    ? { words: new Int32Array(new SharedArrayBuffer(64)), end: Date.now() + 3000 }
+    : workerData;
+if (isMainThread) new Worker(__filename, { workerData: given });
+count(given.words, given.end);
+"""
+
+
+def test_javascript_is_started_with_what_the_page_says(sampling, found, tmp_path) -> None:
+    if shutil.which("node") is None:
+        pytest.skip("no Node.js")
+    (tmp_path / "count.js").write_text(JAVASCRIPT)
+    said = hint(found("--", "node", tmp_path / "count.js"), "Functions of JavaScript")
+    (line,) = re.findall(r"node --[\w-]+", said)
+    result = found("--", *line.split(), tmp_path / "count.js")
+    assert any(re.match("JS:.?count ", name) for name in names(result)), names(result)
+    assert not any("Functions of JavaScript" in note for note in result["notes"])
