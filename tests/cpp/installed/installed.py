@@ -100,6 +100,28 @@ def built_by_pkg_config(prefix: Path, folder: Path, compilers: list[tuple[str, s
     return count
 
 
+def built_by_the_pages(prefix: Path, folder: Path) -> int:
+    """Lines of the pages that compile a program against the library, as they stand there; and what
+    they say of CMake is what CMAKE_PROJECT asks for."""
+    docs = HERE.parents[2] / "docs"
+    text = "\n".join(path.read_text() for path in sorted(docs.rglob("*.md")))
+    lines = sorted(set(re.findall(r"\bcc [^`#\n]*prog\.c[^`#\n]*", text)))
+    libraries = next(prefix.glob("lib*/**/pkgconfig")).parent
+    environment = {
+        **os.environ,
+        "PKG_CONFIG_PATH": str(libraries / "pkgconfig"),
+        "LD_LIBRARY_PATH": str(libraries),
+    }
+    shutil.copy(HERE / "use.c", folder / "prog.c")
+    for line in lines:
+        words = line.replace("-I…", f"-I{prefix}/include")
+        run("sh", "-ec", f"{words}\n./a.out", cwd=folder, env=environment)
+    assert {"-DLW_NO_POLICY" in line for line in lines} == {True, False}, lines
+    named = {*re.findall(r"linewright::(\w+)`", text)}
+    assert named == {"linewright", "shared", "headers"}, named
+    return len(lines)
+
+
 def built_by_find_package(prefix: Path, folder: Path, compilers: list[tuple[str, str]]) -> int:
     count = 0
     for cc, cxx in compilers:
@@ -277,6 +299,7 @@ def main(build: str) -> int:
         print(headers_alone(prefix, compilers), "header compilations")
         print(inside_extern_c(prefix, compilers), 'compilations inside extern "C"')
         print(built_by_pkg_config(prefix, folder, compilers), "programs by pkg-config")
+        print(built_by_the_pages(prefix, folder), "lines of the pages")
         print(built_by_find_package(prefix, folder, compilers), "programs by find_package")
         print(built_examples(prefix, folder), "examples")
     return 0
