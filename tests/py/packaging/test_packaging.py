@@ -181,3 +181,14 @@ def test_the_sdist_holds_what_the_build_needs_and_no_more(tmp_path):
     assert needed <= tops
     assert tops <= needed | {"PKG-INFO", ".gitignore"}
     assert not [member for member in members if member.suffix in (".pyc", ".o", ".a")]
+
+
+@pytest.mark.slow
+def test_the_probe_is_built_where_the_linker_compiles_again(tmp_path):
+    """As Ubuntu builds packages: its timed loops are compiled once, and stand at four places."""
+    flags = "-O1 -flto=auto -ffat-lto-objects"
+    choose = [f"-DCMAKE_{language}_FLAGS_RELEASE={flags}" for language in ("C", "CXX")]
+    build = tmp_path / "build"
+    run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", *choose)
+    run("cmake", "--build", build, "--target", "linewright-probe")
+    assert '"lock_add"' in run(build / "probe/linewright-probe", "--list-forms=all")
