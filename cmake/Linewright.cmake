@@ -16,9 +16,12 @@ if(LINEWRIGHT_ONCE)
   add_compile_options(-g0)
 endif()
 
-# Warnings of our own targets are errors where LINEWRIGHT_WERROR is set; sanitizers reach every target of a preset alike.
+# Warnings of our own targets are errors where LINEWRIGHT_WERROR is set, and not looked for where everything is compiled once: pip
+# shows none. Sanitizers reach every target of a preset alike.
 function(lw_own_target target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic)
+  if(NOT LINEWRIGHT_ONCE)
+    target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic)
+  endif()
   if(LINEWRIGHT_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
@@ -37,6 +40,14 @@ function(lw_few_units target)
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
+# lw_seldom_run(<target>): what reads requests and prints answers. Where everything is compiled once, quick to compile is worth more
+# than quick to run.
+function(lw_seldom_run target)
+  if(LINEWRIGHT_ONCE)
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
 endfunction()
 if(LINEWRIGHT_SANITIZE)
   add_compile_options(-fsanitize=${LINEWRIGHT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
