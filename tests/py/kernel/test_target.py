@@ -411,6 +411,30 @@ def test_missing_headers_name_their_package(command, monkeypatch, tmp_path):
         kernel.module_folder()
 
 
+@pytest.mark.parametrize(
+    "compiler, missing",
+    [
+        ("x86_64-linux-gnu-gcc-99 (Ubuntu 99.3.0-1ubuntu1~22.04) 99.3.0", "apt install gcc-99"),
+        ("gcc-98 (Debian 98.2.0-14) 98.2.0", "apt install gcc-98"),
+        ("gcc (GCC) 12.3.0", ""),
+        ("clang version 19.1.7", ""),
+    ],
+)
+def test_a_build_that_lacks_the_compiler_of_the_kernel_names_it(tmp_path, compiler, missing):
+    """Where the kernel's own Makefile asks for that compiler; others may be built by any."""
+    config = tmp_path / "headers/include/config/auto.conf"
+    config.parent.mkdir(parents=True)
+    config.write_text(f'CONFIG_CC_VERSION_TEXT="{compiler}"\n')
+    makefile = tmp_path / "headers/Makefile"
+    words = [f"KDIR={makefile.parent}", f"OUT={tmp_path}/out", "KERNEL=6.99", "module"]
+    for works in (False, True):
+        makefile.write_text(f"modules:\n\t{str(works).lower()}\n")
+        done = subprocess.run(["make", "-C", ROOT / "kmod", *words], capture_output=True, text=True)
+        said = re.findall("^kmod: .*: (apt install .*)", done.stderr, re.MULTILINE)
+        assert (done.returncode == 0) == works
+        assert said == [missing] * bool(missing and not works)
+
+
 def test_an_installed_command_does_not_ask_for_a_make_that_is_not_there(monkeypatch, tmp_path):
     monkeypatch.setattr(kernel, "__file__", str(tmp_path / "lib/linewright/kernel/x.py"))
     monkeypatch.delenv("LINEWRIGHT_KMOD", raising=False)
