@@ -415,7 +415,7 @@ def test_missing_headers_name_their_package(command, monkeypatch, tmp_path):
     "compiler, missing",
     [
         ("x86_64-linux-gnu-gcc-99 (Ubuntu 99.3.0-1ubuntu1~22.04) 99.3.0", "apt install gcc-99"),
-        ("gcc-98 (Debian 98.2.0-14) 98.2.0", "apt install gcc-98"),
+        ('"gcc-98 (Debian 98.2.0-14) 98.2.0"', "apt install gcc-98"),  # of 6.1
         ("gcc (GCC) 12.3.0", ""),
         ("clang version 19.1.7", ""),
     ],
@@ -424,7 +424,7 @@ def test_a_build_that_lacks_the_compiler_of_the_kernel_names_it(tmp_path, compil
     """Where the kernel's own Makefile asks for that compiler; others may be built by any."""
     config = tmp_path / "headers/include/config/auto.conf"
     config.parent.mkdir(parents=True)
-    config.write_text(f'CONFIG_CC_VERSION_TEXT="{compiler}"\n')
+    config.write_text(f"CONFIG_CC_VERSION_TEXT={compiler}\n")
     makefile = tmp_path / "headers/Makefile"
     words = [f"KDIR={makefile.parent}", f"OUT={tmp_path}/out", "KERNEL=6.99", "module"]
     for works in (False, True):
