@@ -7,10 +7,12 @@
 #include "find/watch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <ctime>
 #include <sched.h>
 #include <thread>
+#include <utility>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -28,24 +30,56 @@ std::uint64_t median(std::vector<std::uint64_t> values) {
     return values[values.size() / 2];
 }
 
-// What a program keeps in its caches, a sample drives out in part: each iteration reads one of these words, a quarter of a mebibyte in
-// all, and the next one's place depends on it (a linear congruential generator, which meets all of them).
+// What a program keeps in its caches, an interrupt drives out in part: some of these places read one of these words, a quarter of a mebibyte
+// in all, and the next one's place depends on it (a linear congruential generator, which meets all of them).
 constexpr std::size_t kept = 1 << 15;
+// A program with much code loses more by an interrupt than one that uses much memory (in virtual machines: whether the CPU forgets
+// instructions or branches was not told apart). So each place has a branch of its own, which is always decided alike.
+constexpr std::size_t functions = 128, branches = 64;
 
-// Not inlined: copies of the loop at different places were seen to differ by half of what a sample costs.
+using Places = std::uint64_t (*)(std::uint64_t value, const volatile std::uint64_t *words);
+
+template <std::size_t at>
+[[gnu::always_inline]] inline void place(std::uint64_t &value, const volatile std::uint64_t *words) {
+    if (words[at * 13 % branches])
+        value += at;
+    else
+        value = value * 5 + words[value % kept];
+    asm volatile("" : "+r"(value));
+}
+
+template <std::size_t number> std::uint64_t some_places(std::uint64_t value, const volatile std::uint64_t *words) {
+    [&]<std::size_t... at>(std::index_sequence<at...>) {
+        (place<number * branches + at>(value, words), ...);
+    }(std::make_index_sequence<branches>{});
+    return value;
+}
+
+constexpr auto program = []<std::size_t... number>(std::index_sequence<number...>) {
+    return std::array<Places, functions>{some_places<number>...};
+}(std::make_index_sequence<functions>{});
+
+std::vector<std::uint64_t> kept_words() {
+    std::vector<std::uint64_t> words(kept, 1);
+    for (std::size_t i = 0; i < branches; i += 3)
+        words[i] = 0;
+    return words;
+}
+
+// Time of so many functions of the program, which goes on where it was. Not inlined: copies of the loop at different places were seen to
+// differ by half of what a sample costs.
 [[gnu::noinline]] std::uint64_t timed_loop(std::uint64_t iterations) {
-    static std::vector<std::uint64_t> words(kept, 1);
-    std::uint64_t began = monotonic_ns(), at = 0;
-    for (std::uint64_t i = 0; i < iterations; i++) {
-        at = at * 5 + words[at % kept];
-        asm volatile("" : "+r"(at));
-    }
+    static const std::vector<std::uint64_t> words = kept_words();
+    static thread_local std::uint64_t value = 0, next = 0;
+    std::uint64_t began = monotonic_ns();
+    for (std::uint64_t i = 0; i < iterations; i++)
+        value = program[next++ % functions](value, words.data());
     return monotonic_ns() - began;
 }
 
 // Iterations that take about one window.
 std::uint64_t calibrated() {
-    constexpr std::uint64_t first = 20'000;
+    constexpr std::uint64_t first = 8 * functions;
     std::uint64_t took = std::min({timed_loop(first), timed_loop(first), timed_loop(first)});
     return std::max<std::uint64_t>(first, first * window_ns / std::max<std::uint64_t>(took, 1));
 }
@@ -166,7 +200,7 @@ public:
     }
 
 private:
-    static constexpr std::uint64_t turn_iterations = 100; // below a microsecond
+    static constexpr std::uint64_t turn_iterations = 4; // about a microsecond
     OnOneCpu here_;
     std::atomic<pid_t> tid_{0};
     std::atomic<bool> stop_{false};
@@ -198,6 +232,35 @@ std::uint64_t lost_to_setting() {
         rounds.push_back(static_cast<std::uint64_t>(std::max(left_ns, 0.0)) / settings);
     }
     return median(lost.empty() ? disturbed : lost);
+}
+
+// What copying loses while a watchpoint waits on its CPU: processors that have fast instructions for it (rep movsb, as the kernel and long
+// calls of memcpy use it) were seen to take 15 times as long then.
+double lost_to_waiting() {
+    constexpr int turns = 5, copies = 20;
+    alignas(64) static std::uint64_t untouched;
+    static char bytes[4096];
+    int ends[2];
+    if (pipe(ends) != 0)
+        return 0;
+    auto copy = [&] {
+        std::uint64_t began = monotonic_ns();
+        for (int i = 0; i < copies; i++)
+            if (write(ends[1], bytes, sizeof bytes) != sizeof bytes || read(ends[0], bytes, sizeof bytes) < 0)
+                break;
+        return monotonic_ns() - began;
+    };
+    auto self = static_cast<pid_t>(syscall(SYS_gettid));
+    std::vector<std::uint64_t> without, with;
+    for (int i = 0; i < turns; i++) {
+        without.push_back(copy());
+        Handle event = open_watch({.tid = self, .address = reinterpret_cast<std::uint64_t>(&untouched)});
+        ioctl(event.get(), PERF_EVENT_IOC_REFRESH, 1);
+        with.push_back(copy());
+    }
+    close(ends[0]), close(ends[1]);
+    auto less = static_cast<double>(std::ranges::min(without)), more = static_cast<double>(std::ranges::min(with));
+    return more > less ? 1 - less / more : 0;
 }
 
 constexpr int passes = 2, switch_rounds = 8, round_trips = 40;
@@ -280,7 +343,9 @@ Costs measure_costs() {
     measure_sample(costs);
     measure_watch(costs);
     if (costs.watch_measured) {
+        constexpr double copying_ns = 100'000; // of a program's millisecond: memcached had some 80'000, PostgreSQL 30'000
         costs.watch_switch_ns = at_switch;
+        costs.wait_ns = static_cast<std::uint64_t>(copying_ns * lost_to_waiting());
         if (std::uint64_t lost = lost_to_setting())
             costs.arm_ns = lost;
     }

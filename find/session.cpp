@@ -129,6 +129,7 @@ void Run::header(const char *scope) {
         .number("hit_ns", costs_.hit_ns)
         .number("arm_ns", costs_.arm_ns)
         .number("watch_switch_ns", costs_.watch_switch_ns)
+        .number("watch_wait_ns", costs_.wait_ns)
         .flag("measured", signals_ || (costs_.sample_measured && costs_.watch_measured))
         .texts("command", options_.command)
         .number("time_ns", monotonic_ns());
@@ -324,7 +325,7 @@ void Run::loop() {
             flushed_ns = monotonic_ns();
         }
         pollfd commands{commands_open_ ? options_.commands : -1, POLLIN, 0};
-        if (poll(&commands, 1, watches_.idle() ? 20 : 4) > 0)
+        if (poll(&commands, 1, watches_.waits() ? 1 : watches_.idle() ? 20 : 4) > 0)
             take_commands();
     }
 }

@@ -79,6 +79,9 @@ void Watches::step(std::uint64_t now_ns, std::uint64_t busy_ns, const std::set<i
     constexpr std::size_t most_cpus = 8; // more would cost more than a watchpoint for each thread
     bool by_cpu = !cpus.empty() && cpus.size() <= most_cpus;
     busy_ns_ = busy_ns;
+    for (auto [whose, _] : in_use_)
+        waited_ns_ += (now_ns - stepped_ns_) * (whose ? 1 : cpus.size());
+    stepped_ns_ = now_ns;
     std::erase_if(armed_, [&](Armed &watch) { return finished(watch, now_ns); });
     for (auto next = waiting_.begin(); next != waiting_.end() && affordable(by_cpu ? cpus.size() : 1);) {
         if (!free_for(by_cpu ? 0 : next->tid)) {
@@ -170,7 +173,7 @@ void Watches::close(Armed &watch, std::vector<Open>::iterator open) {
 
 // Whether its thread wants a CPU and had it for too short a time to meet a line that it uses often: a hit may still come.
 bool Watches::starved(const Armed &watch, const Open &open, std::uint64_t now_ns) {
-    constexpr std::uint64_t longest = 20; // times what was asked for
+    constexpr std::uint64_t longest = 25; // times what was asked for
     // A line that is used often is met within 0.3 ms; longer waiting costs a thread that switches often more than it shows.
     constexpr std::uint64_t enough_ns = 2'000'000;
     std::uint64_t asked_ns = open.request.ms * ms_ns;

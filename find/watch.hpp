@@ -22,7 +22,7 @@ struct Request {
     std::uint64_t address = 0;
     unsigned length = 8; // 1, 2, 4 or 8, the address aligned to it
     bool reads = false;  // reads too; x86 cannot watch reads alone
-    unsigned ms = 20; // longer for a thread that waits for a CPU
+    unsigned ms = 4; // longer for a thread that waits for a CPU
 };
 
 // The event that serves a request, disabled, for accesses of the program's own code.
@@ -44,11 +44,14 @@ public:
     // time that the program has used so far, as its samples say; `cpus` those that it was seen on, where whole CPUs may be watched.
     void step(std::uint64_t now_ns, std::uint64_t busy_ns, const std::set<int> &cpus = {});
     bool idle() const { return waiting_.empty() && armed_.empty(); }
+    bool waits() const { return !armed_.empty(); }
     std::uint64_t hits() const { return hits_; }
     std::uint64_t armed() const { return count_; }
     // Time that they cost the program.
     std::uint64_t cost_ns() const {
-        return hits_ * costs_.hit_ns + count_ * costs_.arm_ns + switches_ * costs_.watch_switch_ns;
+        constexpr std::uint64_t ms_ns = 1'000'000;
+        return hits_ * costs_.hit_ns + count_ * costs_.arm_ns + switches_ * costs_.watch_switch_ns +
+               waited_ns_ * costs_.wait_ns / ms_ns;
     }
 
 private:
@@ -85,6 +88,7 @@ private:
     double share_;
     Costs costs_;
     std::uint64_t busy_ns_ = 0, hits_ = 0, count_ = 0, switches_ = 0;
+    std::uint64_t waited_ns_ = 0, stepped_ns_ = 0; // in which CPUs or threads had some, in sum; until when that is counted
     std::deque<Request> waiting_;
     std::list<Armed> armed_;
     std::size_t points_ = 0;           // that are armed

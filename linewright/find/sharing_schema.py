@@ -61,6 +61,8 @@ class Start(Line, frozen=True, kw_only=True, tag="start"):
     watch_switch_ns: U64 = 0
     """What a sample, a watchpoint's hit, the setting of one and a change of tasks with one cost
     the program here, as far as the sampler could measure it at its start."""
+    watch_wait_ns: U64 = 0
+    """The same of each millisecond in which a watchpoint waits: some CPUs copy slower then."""
     measured: bool = False
     """False: some of them are assumed."""
     command: list[str]

@@ -19,9 +19,10 @@ from linewright.find.space import Spaces
 
 WORD = {"x86_64": 8, "arm64": 8, "i386": 4}
 """Bytes that one watchpoint watches: as many as a register of the CPU has."""
-ROUND_MS = 20
-"""How long one watchpoint waits. A thread that runs touches its hot line within 0.3 ms; the rest is
-for threads that wait for a CPU, for which the sampler waits longer."""
+ROUND_MS = 4
+"""How long one watchpoint waits. A thread that runs touches its hot line within 0.3 ms, and a CPU
+on which one waits may copy many times slower; for threads that want a CPU the sampler waits
+longer."""
 MOST_LINES = 64
 MOST_THREADS = 8
 """Threads watched on one line: those that were seen on it, then the ones with most samples."""

@@ -10,8 +10,8 @@ import subprocess
 import msgspec
 import pytest
 
-from linewright.find.sharing_schema import AnyLine, Result
-from support.finding import CONTROLS, SAMPLER, SHARING, STAYING, TRIES
+from linewright.find.sharing_schema import AnyLine, Result, Watch
+from support.finding import CONTROLS, PLANTED, SAMPLER, SHARING, STAYING, TRIES
 
 SECONDS = "1.2"
 STAY = ("one_cpu", "by_turns")
@@ -182,12 +182,28 @@ def test_costs_are_measured_before_the_program_starts(sampling) -> None:
     start = msgspec.json.decode(done.stdout.splitlines()[0], type=AnyLine)
     assert 100 < start.sample_ns < 1_000_000 and 100 < start.arm_ns < 10_000_000
     assert not start.measured or 100 < start.hit_ns < 10_000_000
-    assert start.watch_switch_ns < 10_000_000
+    assert start.watch_switch_ns < 10_000_000 and start.watch_wait_ns < 100_000
     asked = subprocess.run(
         [SAMPLER, "--sample-share=0.001", "--", "true"], capture_output=True, text=True, check=True
     )
     slow = msgspec.json.decode(asked.stdout.splitlines()[0], type=AnyLine)
     assert slow.period_ns >= 1000 * slow.sample_ns
+
+
+def test_a_watchpoint_that_waits_is_counted(sampling) -> None:
+    """On an address that nothing touches, for 0.2 s: some CPUs copy many times slower meanwhile."""
+    with subprocess.Popen([PLANTED, "true", "2", "60"]) as program:
+        receive, send = os.pipe()
+        os.write(send, f"\nwatch 1 {program.pid} 65536 8 w 200\n".encode())
+        words = [SAMPLER, f"--pid={program.pid}", "--for=2", f"--commands={receive}"]
+        done = subprocess.run(words, capture_output=True, text=True, pass_fds=(receive,))
+        program.kill()
+    lines = [msgspec.json.decode(line, type=AnyLine) for line in done.stdout.splitlines()]
+    start, end = lines[0], lines[-1]
+    (watch,) = [line for line in lines if isinstance(line, Watch)]
+    assert watch.outcome == "silent" and watch.after_ns >= 200_000_000
+    others = end.watch_armed * start.arm_ns + end.watch_hits * start.hit_ns
+    assert end.watch_cost_ns >= others + 190 * start.watch_wait_ns
 
 
 def test_a_file_of_another_mount_namespace_is_named_by_its_own_symbols(
