@@ -55,10 +55,11 @@ bool same_bytes(const Request &one, const Request &other) {
 
 } // namespace
 
-// The budget grows with time; a first allowance lets the first line be watched at once. A thread's watchpoint is set anew whenever the
-// thread gets a CPU, and what that comes to is known when it has ended: until then it is taken to cost what the earlier ones did.
+// The budget grows with time; a first allowance lets the first lines be watched at once, also in a program that soon ends. A thread's
+// watchpoint is set anew whenever the thread gets a CPU, and what that comes to is known when it has ended: until then it is taken to cost
+// what the earlier ones did.
 bool Watches::affordable(std::size_t points) const {
-    constexpr std::uint64_t allowance_ns = 5'000'000, unknown_ns = 500'000;
+    constexpr std::uint64_t allowance_ns = 20'000'000, unknown_ns = 500'000;
     std::uint64_t ended = count_ - points_, one_ns = ended ? cost_ns() / ended : unknown_ns;
     std::uint64_t pending = (points_ + points) * std::max(one_ns, costs_.hit_ns + costs_.arm_ns);
     auto earned = static_cast<std::uint64_t>(share_ * static_cast<double>(busy_ns_));
