@@ -160,13 +160,15 @@ def test_a_lost_connection_keeps_what_was_seen_and_ends_the_program(over, start,
     waiting.wait_for(lambda: not samplers("1201.5") and server.left() == [])
 
 
-def test_an_interrupt_ends_the_program_there(over, start, sampling):
+def test_an_interrupt_ends_the_program_there_and_shows_what_was_seen(over, start, sampling):
     server = start()
     child = over.start("find", "--on", "ssh://far", "--", PLANTED, "true", 2, "1202.5")
-    waiting.wait_for(lambda: len(samplers("1202.5")) > 1, child)
+    waiting.wait_for(lambda: any(waiting.cpu_s(int(pid)) > 1 for pid in samplers("1202.5")), child)
     os.killpg(child.pid, signal.SIGINT)
-    waiting.finish(child)
-    assert child.returncode == 3
+    out, said = waiting.finish(child)
+    assert child.returncode == 130 and b"ended by SIGINT" in said, said
+    assert b"true_counter" in out and b"Ended by SIGINT before its time" in out
+    assert b"Broken off" not in out, "the sampler there came to its last line"
     waiting.wait_for(lambda: not samplers("1202.5") and server.left() == [])
 
 
