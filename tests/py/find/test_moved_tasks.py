@@ -18,7 +18,7 @@ from linewright.find.evidence import (
     collect,
     sharing_kind,
 )
-from linewright.find.moved_tasks import Use, part, part_line
+from linewright.find.moved_tasks import Use, moved_tasks, part, part_line
 from linewright.find.remedies import advised
 from linewright.find.result_document import document
 from linewright.find.sharing_schema import Sample, Tasks, Touch
@@ -257,3 +257,18 @@ def test_the_page_says_what_true_sharing_of_several_words_cannot_tell() -> None:
     assert "Threads use these bytes at one time" in said and "Separate" not in said
     assert "tasks that a runtime moves between threads more often would look the same" in said
     assert "Undecided whether threads share these bytes" in page("true", "open")
+
+
+def swapped(pairs: int) -> list[Use]:
+    """Samples of two threads, 10 us apart every 2 ms, whose tasks change places half way."""
+    return [
+        Use(2 * MS * n + 10_000 * thread, thread, 0, 0xFF << 8 * (thread ^ (2 * n > pairs)))
+        for n in range(pairs)
+        for thread in (0, 1)
+    ]
+
+
+def test_few_pairs_leave_it_open_and_only_close_ones_count() -> None:
+    few, many = (moved_tasks(swapped(pairs))[0] for pairs in (6, 60))
+    assert (few.answer, few.ratio.value) == ("open", 0)
+    assert (many.answer, many.within_ns) == ("tasks", 10_000)
