@@ -68,7 +68,7 @@ def _give_back_the_locale() -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; the exit code is 0 done, 1 a difference was found, 2 wrong request, 3 not
-    completed, 128 + its number where a signal ended what was shown until then.
+    completed.
 
     With ``LINEWRIGHT_DEBUG=1`` unexpected failures show their traceback.
     """

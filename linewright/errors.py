@@ -1,5 +1,5 @@
 """The two ways a command fails: the request was wrong (exit 2), or the run could not be completed
-(exit 3, or 128 + the number of the signal that ended what was shown until then)."""
+(exit 3)."""
 
 from __future__ import annotations
 
@@ -84,11 +84,3 @@ def cannot_write(
 
 class RunError(LinewrightError):
     """The run stopped before its end; every record finished until then is kept."""
-
-
-class EndedBySignal(RunError):
-    """The user ended it by a signal, and was shown what there was until then."""
-
-    def __init__(self, number: int, message: str) -> None:
-        super().__init__(message)
-        self.exit_code = 128 + number

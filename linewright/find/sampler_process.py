@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from importlib import import_module
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
-from linewright.errors import EndedBySignal, RunError
 from linewright.run.interrupts import Interrupts
 from linewright.run.place import LOST, Place
 from linewright.run.process import end, start
@@ -76,10 +75,6 @@ def run(
             gathered = live.gather(lines, send, watch, known)
             gathered.reading_ns = 0 if place.far else time.process_time_ns() - began_ns
             gathered.ended_by = interrupts.caught
-        except RunError as error:
-            if interrupts.caught:
-                raise EndedBySignal(interrupts.caught, str(error)) from None
-            raise
         finally:
             send.close()  # a sampler that is still there ends for it
             code = process.wait()

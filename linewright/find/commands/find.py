@@ -12,7 +12,7 @@ import typer
 
 from linewright import units
 from linewright.commands._options import AsJson, Elsewhere, ProgramArgument
-from linewright.errors import DIFFERENT, DONE, EndedBySignal, RunError, UserError
+from linewright.errors import DIFFERENT, DONE, RunError, UserError
 from linewright.show.console import note
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _sampled(
     if gathered.lost:
         raise RunError(gathered.damaged)
     if signal:
-        raise EndedBySignal(signal, f"ended by {signal.name}; what was seen until then is shown")
+        raise RunError(f"ended by {signal.name}; what was seen until then is shown")
     return code
 
 
