@@ -174,7 +174,7 @@ void Watches::close(Armed &watch, std::vector<Open>::iterator open) {
 
 // Whether its thread wants a CPU and had it for too short a time to meet a line that it uses often: a hit may still come.
 bool Watches::starved(const Armed &watch, const Open &open, std::uint64_t now_ns) {
-    constexpr std::uint64_t longest = 25; // times what was asked for
+    constexpr std::uint64_t longest = 50; // times what was asked for: two turns of real-time threads on one CPU
     // A line that is used often is met within 0.3 ms; longer waiting costs a thread that switches often more than it shows.
     constexpr std::uint64_t enough_ns = 2'000'000;
     std::uint64_t asked_ns = open.request.ms * ms_ns;

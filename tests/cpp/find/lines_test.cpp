@@ -232,7 +232,7 @@ void until_answered(Watches &watches, pid_t tid, const void *word) {
 }
 
 // Two real-time threads take turns of a tenth of a second on one CPU, whatever else runs; one of them stores all the time. It does so again
-// and again, but seldom within the 20 ms that a watchpoint waits for a thread that runs.
+// and again, but seldom within the 4 ms that a watchpoint waits for a thread that runs.
 TEST(Watch, AThreadThatWaitsForACpuIsWaitedFor) {
     constexpr int tries = 6;
     sched_param priority{.sched_priority = 1};
