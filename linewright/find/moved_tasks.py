@@ -32,7 +32,7 @@ ALWAYS = 0.95
 """Chance of meeting above which there is one thing to use only, and nothing to tell apart."""
 
 
-class Use(NamedTuple):
+class BytesUsed(NamedTuple):
     """The bytes of a line that the code around one sample reads and writes, as masks."""
 
     time_ns: int
@@ -44,7 +44,7 @@ class Use(NamedTuple):
     def touched(self) -> int:
         return self.read | self.written
 
-    def meets(self, other: Use) -> int:
+    def meets(self, other: BytesUsed) -> int:
         """The bytes that both use and one of them writes."""
         return self.written & other.touched | other.written & self.touched
 
@@ -57,7 +57,7 @@ def part(lines: LineEvidence, decoder: Decoder) -> None:
             part_line(e, list(_uses(e, lines, decoder)))
 
 
-def part_line(e: Evidence, uses: Sequence[Use]) -> None:
+def part_line(e: Evidence, uses: Sequence[BytesUsed]) -> None:
     """The same of one line by its samples."""
     e.tasks, about = moved_tasks(uses)
     if e.tasks is not None and e.tasks.answer == "tasks":
@@ -65,7 +65,7 @@ def part_line(e: Evidence, uses: Sequence[Use]) -> None:
             e.thread(use.thread).apart |= use.touched & about
 
 
-def _uses(e: Evidence, lines: LineEvidence, decoder: Decoder) -> Iterator[Use]:
+def _uses(e: Evidence, lines: LineEvidence, decoder: Decoder) -> Iterator[BytesUsed]:
     """All that the code around a sample uses is of the task that ran."""
     for sample in e.samples_at():
         read = written = 0
@@ -74,7 +74,7 @@ def _uses(e: Evidence, lines: LineEvidence, decoder: Decoder) -> Iterator[Use]:
             if at is not None and _is_of(e, sample, at, lines):
                 mask = byte_mask(at % LINE, operand.size)
                 read, written = read | mask, written | mask * (operand.access != "read")
-        yield Use(sample.time_ns, sample.tid, read, written)
+        yield BytesUsed(sample.time_ns, sample.tid, read, written)
 
 
 def _is_of(e: Evidence, sample: Sample, at: int, lines: LineEvidence) -> bool:
@@ -84,7 +84,7 @@ def _is_of(e: Evidence, sample: Sample, at: int, lines: LineEvidence) -> bool:
     return lines.place(sample.pid, at, sample.time_ns) == e.place
 
 
-def moved_tasks(uses: Iterable[Use]) -> tuple[Tasks | None, int]:
+def moved_tasks(uses: Iterable[BytesUsed]) -> tuple[Tasks | None, int]:
     """The answer, and the bytes that it is about; None where two threads' uses always meet, or
     never."""
     ordered = sorted(uses)
@@ -103,7 +103,7 @@ def moved_tasks(uses: Iterable[Use]) -> tuple[Tasks | None, int]:
     return found, about
 
 
-def _close(ordered: Sequence[Use]) -> tuple[list[tuple[Use, Use]], int]:
+def _close(ordered: Sequence[BytesUsed]) -> tuple[list[tuple[BytesUsed, BytesUsed]], int]:
     """Neighbours of two threads, the closest third of them, and their greatest distance in ns.
     Where timers fire together, every second distance is a whole period."""
     pairs = [(one, two) for one, two in pairwise(ordered) if one.thread != two.thread]
@@ -112,10 +112,12 @@ def _close(ordered: Sequence[Use]) -> tuple[list[tuple[Use, Use]], int]:
     return [(one, two) for one, two in pairs if two.time_ns - one.time_ns <= within_ns], within_ns
 
 
-def _by_chance(ordered: Sequence[Use], close: Sequence[tuple[Use, Use]]) -> Counter[int]:
+def _by_chance(
+    ordered: Sequence[BytesUsed], close: Sequence[tuple[BytesUsed, BytesUsed]]
+) -> Counter[int]:
     """How many of these neighbours would meet, by the bytes that they meet in, if each were any use
     of its thread."""
-    own: dict[int, Counter[Use]] = defaultdict(Counter)
+    own: dict[int, Counter[BytesUsed]] = defaultdict(Counter)
     for use in ordered:
         own[use.thread][use._replace(time_ns=0)] += 1
     expected: Counter[int] = Counter()

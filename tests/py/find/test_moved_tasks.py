@@ -18,7 +18,7 @@ from linewright.find.evidence import (
     collect,
     sharing_kind,
 )
-from linewright.find.moved_tasks import Use, moved_tasks, part, part_line
+from linewright.find.moved_tasks import BytesUsed, moved_tasks, part, part_line
 from linewright.find.remedies import advised
 from linewright.find.result_document import document
 from linewright.find.sharing_schema import Sample, Tasks, Touch
@@ -52,7 +52,7 @@ def kind(
         cpus.append(np.full(times[-1].size, cpu))
     times, cpus = np.concatenate(times), np.concatenate(cpus)
     at = zip(times.tolist(), cpus.tolist(), words(rng, times, cpus).tolist(), strict=True)
-    uses = [Use(time, cpu, 0, byte_mask(8 * word, 8)) for time, cpu, word in at]
+    uses = [BytesUsed(time, cpu, 0, byte_mask(8 * word, 8)) for time, cpu, word in at]
     line = Evidence(LinePlace((1,), 1), 1, 64)
     for use in uses:
         thread = line.thread(use.thread)
@@ -259,10 +259,10 @@ def test_the_page_says_what_true_sharing_of_several_words_cannot_tell() -> None:
     assert "Undecided whether threads share these bytes" in page("true", "open")
 
 
-def swapped(pairs: int) -> list[Use]:
+def swapped(pairs: int) -> list[BytesUsed]:
     """Samples of two threads, 10 us apart every 2 ms, whose tasks change places half way."""
     return [
-        Use(2 * MS * n + 10_000 * thread, thread, 0, 0xFF << 8 * (thread ^ (2 * n > pairs)))
+        BytesUsed(2 * MS * n + 10_000 * thread, thread, 0, 0xFF << 8 * (thread ^ (2 * n > pairs)))
         for n in range(pairs)
         for thread in (0, 1)
     ]
