@@ -133,18 +133,15 @@ class Place:
         said = _until(self._keeper, THERE, PREPARE_S)
         found = re.search(rb"^linewright-there (\S+) (.+)\n", said, re.MULTILINE)
         if found is None:
-            if lost := self._transport.reason(self._said()):
+            self._errors.seek(0)
+            errors = self._errors.read().decode("utf-8", "replace")
+            if lost := self._transport.reason(errors):
                 raise UserError(lost, self.name)
-            answer = last_line(self._said()) or "no answer"
+            answer = last_line(errors) or "no answer"
             raise NoShell(answer, self.name, "a POSIX shell is needed there")
         return one_line(found[1].decode("utf-8", "replace")), found[2].decode(
             "utf-8", "surrogateescape"
         )
-
-    def _said(self) -> str:
-        """What was printed there on standard error."""
-        self._errors.seek(0)
-        return self._errors.read().decode("utf-8", "replace")
 
     def _copy_probe(self) -> None:
         questions = (

@@ -68,7 +68,8 @@ def kinds(words: WORDS, times: int = 40, **more) -> Counter[str]:
 
 
 def stays(rng: np.random.Generator, times: np.ndarray, turn_ns: float, choices: int) -> np.ndarray:
-    """One of so many at each time, each for a random while of this length on average."""
+    """A number below `choices` at each time; each lasts an exponentially distributed time with mean
+    `turn_ns`."""
     span = float(times.max()) + 1
     ends = np.cumsum(rng.exponential(turn_ns, int(3 * span / turn_ns) + 50))
     return rng.integers(0, choices, ends.size + 1)[np.searchsorted(ends, times)]
