@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# bench.sh [area…]: builds the runs against peers and runs them one after the other, alone on the machine.
-# Every program in build/bench/bench/AREA/ is one side-by-side run.
+# bench.sh [--build | area…]: builds the runs against peers and runs them one after the other, alone on the machine; --build: builds alone.
+# Every program in build/bench/bench/AREA/ is one side-by-side run. With LINEWRIGHT_BENCH_BRIEF=1 a compiled one shows in about a second that it runs.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -9,6 +9,11 @@ for list in bench/*/CMakeLists.txt; do
     [[ -e $list ]] && all+=("$(basename "$(dirname "$list")")")
 done
 ((${#all[@]})) || stop 2 "nothing to run${1:+ for '$*'}: no bench/AREA in this checkout"
+build_only=
+if [[ ${1-} == --build ]]; then
+    build_only=1
+    shift
+fi
 areas=("${@:-${all[@]}}")
 for area in "${areas[@]}"; do
     [[ " ${all[*]} " == *" $area "* ]] || stop 2 "no bench area '$area': ${all[*]}"
@@ -17,6 +22,7 @@ done
 logged configure-bench alone cmake --preset bench
 say 'building the runs against peers'
 logged build-bench alone cmake --build --preset bench
+[[ -z $build_only ]] || exit 0
 
 failed=()
 for area in "${areas[@]}"; do

@@ -8,7 +8,7 @@ purpose=${1:?usage: packages.sh measure|check|test|rest|kernel|bench|fuzz|wheel|
 case $purpose in
     measure | check) lists=(scripts/packages/measure.txt) ;;
     test | bench | fuzz | wheel | deb | package) lists=(scripts/packages/measure.txt "scripts/packages/$purpose.txt") ;;
-    rest) lists=(scripts/packages/{measure,test,rest}.txt) ;;
+    rest) lists=(scripts/packages/{measure,test,bench,rest}.txt) ;;
     kernel) lists=(scripts/packages/{measure,test,rest,kernel}.txt) ;;
     *) stop 2 "packages.sh: no purpose '$purpose': measure, check, test, rest, kernel, bench, fuzz, wheel, deb or package" ;;
 esac

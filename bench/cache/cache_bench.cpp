@@ -6,6 +6,8 @@
 #include <linewright/arch/select.h>
 #include LW_ARCH_HEADER(cache.h)
 
+#include "../brief.h"
+
 #include <libpmem.h>
 
 #include <sys/mman.h>
@@ -221,13 +223,14 @@ void Bench::headline() {
     both(insn);
     if (opt)
         both("clflushopt");
-    compete(c, 61, random, [&](const Contestant &next) {
+    compete(c, lw_bench_times(61, 3), random, [&](const Contestant &next) {
         // the library's instruction is process-wide: choose it outside the timed part
         lw_cache_configure(next.name.find("(clflushopt)") != std::string::npos ? "persist=clflushopt" : "default");
         memory.dirty(count * (size + lw_cache_granule()));
     });
     lw_cache_configure("default");
-    std::printf("2560 dirty entries of 4 KiB, one run of 61 rounds; the ratio is to libpmem's flush each, drain once\n");
+    std::printf("2560 dirty entries of 4 KiB, one run of %d rounds; the ratio is to libpmem's flush each, drain once\n",
+                lw_bench_times(61, 3));
     for (const auto &one : c) {
         row(one.name.c_str(), one, c[0], lines);
         json.add("headline", one.name, interval_of(one.ns), "ns");
@@ -261,7 +264,7 @@ void Bench::walk() {
     c.push_back({"empty entries", times([&] { lw_cache_list(empty.data(), count, LW_CACHE_PERSIST); }), {}});
     c.push_back({"one-line entries", times([&] { lw_cache_list(one_line.data(), count, LW_CACHE_PERSIST); }), {}});
     c.push_back({"the same lines, bare loop", times([&] { bare_run(); }), {}});
-    compete(c, 61, random, [](const Contestant &) {});
+    compete(c, lw_bench_times(61, 3), random, [](const Contestant &) {});
     std::vector<double> difference, none;
     for (std::size_t i = 0; i < c[0].ns.size(); i++) {
         none.push_back(c[0].ns[i] / (count * repeat));
@@ -280,7 +283,7 @@ void Bench::walk() {
                                                   lw_sync_for_device(one_line.data(), count, LW_DMA_TO_DEVICE);
                                           },
                                           {}}};
-    compete(free_of_cost, 31, random, [](const Contestant &) {});
+    compete(free_of_cost, lw_bench_times(31, 3), random, [](const Contestant &) {});
     ::lw_cache_configure("default");
     for (auto &ns : free_of_cost[0].ns)
         ns /= 1000;
@@ -319,7 +322,8 @@ void Bench::curve() {
                              pmem_persist(piece.iov_base, piece.iov_len);
                      },
                      {}});
-        compete(c, 31, random, [&](const Contestant &) { memory.dirty(count * (size + lw_cache_granule())); });
+        compete(c, lw_bench_times(31, 3), random,
+                [&](const Contestant &) { memory.dirty(count * (size + lw_cache_granule())); });
         auto saved = ratio(c[0], c[1]);
         const auto one = interval_of(c[0].ns), each = interval_of(c[1].ns), peer = ratio(c[0], c[2]);
         saved = {100 * (1 - saved.median), 100 * (1 - saved.high), 100 * (1 - saved.low)};

@@ -3,6 +3,8 @@
 
 #include "tests/cpp/model/small_machine.hpp"
 
+#include "../brief.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -31,10 +33,13 @@ double events_per_second(unsigned cores, const char *form) {
     std::vector<unsigned> places(cores);
     std::iota(places.begin(), places.end(), 0u);
     const Setup setup = make_setup(machine, cell, places, Harness::probe);
-    const Limits limits{
-        .warm_ops = 10, .ops = std::max<std::uint64_t>(400'000 / cores, 200), .batch_ops = 64, .time = 1'000'000'000'000};
+    const Limits limits{.warm_ops = 10,
+                        .ops = std::max<std::uint64_t>(static_cast<std::uint64_t>(lw_bench_times(400'000, 10'000)) / cores,
+                                                       lw_bench_times(200, 20)),
+                        .batch_ops = 64,
+                        .time = 1'000'000'000'000};
     double best = 0;
-    for (int round = 0; round < 3; ++round) {
+    for (int round = 0; round < lw_bench_times(3, 1); ++round) {
         const double began = seconds_now();
         const Outcome outcome = run(machine, setup, limits, Start::invalid, 1, false);
         best = std::max(best, static_cast<double>(outcome.events) / (seconds_now() - began));

@@ -18,7 +18,7 @@ namespace {
 
 using percpu_bench::line, percpu_bench::now_ns, percpu_bench::quantile, percpu_bench::words;
 constexpr std::size_t ops = 200'000;
-constexpr int rounds = 101;
+const int rounds = lw_bench_times(101, 3);
 
 struct Memory {
     char *handle = static_cast<char *>(lw_percpu_alloc(words * line, line));

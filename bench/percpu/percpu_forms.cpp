@@ -14,7 +14,7 @@ namespace {
 
 using percpu_bench::Form, percpu_bench::form_placements, percpu_bench::Forms;
 constexpr std::size_t ops = 20'000;
-constexpr int rounds = 60;
+const int rounds = lw_bench_times(60, 2);
 
 std::uint64_t *bare_handle;
 

@@ -25,7 +25,7 @@ namespace {
 
 using percpu_bench::line, percpu_bench::words;
 constexpr std::size_t ops = 8'000, placements = 16;
-constexpr int rounds = 31;
+const int rounds = lw_bench_times(31, 2);
 
 #define TABLE                                                                                             \
     ".pushsection __rseq_cs, \"aw?\", @progbits\n\t.balign 32\n"                                          \

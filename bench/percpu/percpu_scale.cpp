@@ -14,7 +14,7 @@
 namespace {
 
 constexpr const char *list_name = "LW_BENCH_POSSIBLE_CPUS";
-constexpr int rounds = 9;
+const int rounds = lw_bench_times(9, 2);
 
 template <class F> double fastest_ns(F f) {
     double best = 1e18;

@@ -1,6 +1,8 @@
 // What the per-CPU runs share: the clock, quantiles, and the memory that every loop goes round.
 #pragma once
 
+#include "../brief.h"
+
 #include <linewright/percpu.h>
 
 #include <algorithm>

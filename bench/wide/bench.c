@@ -1,7 +1,5 @@
 /* Wide atomics against gcc and libatomic, side by side in one run: prints a table for each goal and what came of it.
  *
- *   bench [--quick]      all of it; --quick: 10^7 instead of 10^9 reads a form, for trying the program itself
- *
  * Windows of all sides are interleaved, so that a change of clock or neighbour hits all alike; what is printed is a
  * median. Contended numbers come from relaunched processes, since one launch has its own luck (the program calls
  * itself with --launch), with an interval over launches. A missed goal is reported; exit code 1 means a torn value. */
@@ -17,6 +15,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
+#include "../brief.h"
 #include "forms.h"
 #include "side.h"
 
@@ -31,7 +30,8 @@ static const struct side *const sides[] = {
 };
 #define N_SIDES ((int)(sizeof(sides) / sizeof(sides[0])))
 
-enum { LAUNCHES = 12, MAX_ROWS = 16, MAX_LOOPS = 64, WINDOWS = 25 };
+enum { MOST_LAUNCHES = 12, MAX_ROWS = 16, MAX_LOOPS = 64, MOST_WINDOWS = 25 };
+static int launches, windows_each; /* as many, or fewer for a brief run */
 
 static const char *const operation_names[OPERATIONS] = {
     "read relaxed",  "read acquire", "read seq_cst", "write relaxed", "write release",
@@ -109,7 +109,7 @@ static volatile uint64_t sink;
 
 /* Nanoseconds per operation, each window about a millisecond, all loops in turn. */
 static void alone(loop *const *loops, int n, double *medians) {
-    static double windows[MAX_LOOPS][WINDOWS];
+    static double windows[MAX_LOOPS][MOST_WINDOWS];
     uint64_t ops[MAX_LOOPS];
 
     pin();
@@ -119,7 +119,7 @@ static void alone(loop *const *loops, int n, double *medians) {
         sink += loops[i](&shared.value, 20000);
         ops[i] = (uint64_t)(1e6 / ((now_ns() - start) / 20000)) + 1000;
     }
-    for (int w = 0; w < WINDOWS; w++)
+    for (int w = 0; w < windows_each; w++)
         for (int i = 0; i < n; i++) {
             double start = now_ns();
 
@@ -127,7 +127,7 @@ static void alone(loop *const *loops, int n, double *medians) {
             windows[i][w] = (now_ns() - start) / (double)ops[i];
         }
     for (int i = 0; i < n; i++)
-        medians[i] = median(windows[i], WINDOWS);
+        medians[i] = median(windows[i], windows_each);
 }
 
 static int is_ours(const struct side *side) { return strncmp(side->name, "linewright", 10) == 0; }
@@ -183,7 +183,7 @@ static void compare_alone(void) {
 
     printf(
         "One thread, ns per operation (median of %d windows): median of %d placements of the loop, and the worst\n\n%-14s",
-        WINDOWS, PLACEMENTS, "");
+        windows_each, PLACEMENTS, "");
     for (int s = 0; s < N_SIDES; s++)
         printf(" %17s", sides[s]->name);
     printf("\n");
@@ -392,12 +392,12 @@ static int launch(int seed) {
 
 /* Contended reads, by who the contender is. */
 enum { SAME, ADDS, STORES, CONTENDERS };
-static double read_ns[CONTENDERS][MAX_ROWS][LAUNCHES];
-static double add_mops[MAX_ROWS][LAUNCHES], add_jain[MAX_ROWS][LAUNCHES], add_longest[MAX_ROWS][LAUNCHES];
+static double read_ns[CONTENDERS][MAX_ROWS][MOST_LAUNCHES];
+static double add_mops[MAX_ROWS][MOST_LAUNCHES], add_jain[MAX_ROWS][MOST_LAUNCHES], add_longest[MAX_ROWS][MOST_LAUNCHES];
 
 static void relaunch(const char *self) {
     sched_setaffinity(0, sizeof(allowed), &allowed); /* a child inherits */
-    for (int l = 0; l < LAUNCHES; l++) {
+    for (int l = 0; l < launches; l++) {
         char command[4200], line[256];
         FILE *child;
         int i;
@@ -442,18 +442,18 @@ static void compare_reads(void) {
     int n = readers(names, reads), verify = row_of(names, n, "verify"), operation = row_of(names, n, "operation");
 
     printf("\nReads of one location, two threads, ns per read (median of %d launches, smallest and largest)\n\n%-28s",
-           LAUNCHES, "");
+           launches, "");
     for (int c = 0; c < CONTENDERS; c++)
         printf(" %26s", contenders[c]);
     printf("\n");
     for (int i = 0; i < n; i++) {
         printf("%-28s", names[i]);
         for (int c = 0; c < CONTENDERS; c++) {
-            double sorted[LAUNCHES];
+            double sorted[MOST_LAUNCHES];
 
             memcpy(sorted, read_ns[c][i], sizeof(sorted));
-            qsort(sorted, LAUNCHES, sizeof(double), ascending);
-            printf(" %8.2f (%6.2f … %6.2f)", median(sorted, LAUNCHES), sorted[0], sorted[LAUNCHES - 1]);
+            qsort(sorted, launches, sizeof(double), ascending);
+            printf(" %8.2f (%6.2f … %6.2f)", median(sorted, launches), sorted[0], sorted[launches - 1]);
         }
         printf("\n");
     }
@@ -464,12 +464,12 @@ static void compare_reads(void) {
     for (int i = 0; i < n; i++) {
         printf("%-28s", names[i]);
         for (int c = 0; c < CONTENDERS; c++)
-            printf(" %26.1f", median(read_ns[c][verify], LAUNCHES) / median(read_ns[c][i], LAUNCHES));
+            printf(" %26.1f", median(read_ns[c][verify], launches) / median(read_ns[c][i], launches));
         printf("\n");
     }
     printf("\n");
     for (int c = 0; c < CONTENDERS; c++) {
-        double times = median(read_ns[c][verify], LAUNCHES) / median(read_ns[c][operation], LAUNCHES);
+        double times = median(read_ns[c][verify], launches) / median(read_ns[c][operation], launches);
         char line[200];
 
         snprintf(line, sizeof(line), "at least 20 times as fast as the verify loop, %s: %.1f", contenders[c], times);
@@ -484,15 +484,15 @@ static void ratio_interval(const double *a, const double *b, double *low, double
     uint64_t state = 12345;
 
     for (int r = 0; r < RESAMPLES; r++) {
-        double x[LAUNCHES], y[LAUNCHES];
+        double x[MOST_LAUNCHES], y[MOST_LAUNCHES];
 
-        for (int i = 0; i < LAUNCHES; i++) {
+        for (int i = 0; i < launches; i++) {
             state = state * 6364136223846793005u + 1442695040888963407u;
-            x[i] = a[(state >> 33) % LAUNCHES];
+            x[i] = a[(state >> 33) % launches];
             state = state * 6364136223846793005u + 1442695040888963407u;
-            y[i] = b[(state >> 33) % LAUNCHES];
+            y[i] = b[(state >> 33) % launches];
         }
-        ratios[r] = median(x, LAUNCHES) / median(y, LAUNCHES);
+        ratios[r] = median(x, launches) / median(y, launches);
     }
     qsort(ratios, RESAMPLES, sizeof(double), ascending);
     *low = ratios[RESAMPLES / 40];
@@ -517,11 +517,11 @@ static void compare_adds(void) {
 
     if (!n)
         return;
-    printf("\nAdds to one location, two threads (median of %d launches)\n\n%-18s %12s %14s %16s\n", LAUNCHES, "",
+    printf("\nAdds to one location, two threads (median of %d launches)\n\n%-18s %12s %14s %16s\n", launches, "",
            "million/s", "fairness", "longest wait");
     for (int i = 0; i < n; i++) {
-        printf("%-18s %12.1f %14.3f %13.1f µs\n", names[i], median(add_mops[i], LAUNCHES), median(add_jain[i], LAUNCHES),
-               median(add_longest[i], LAUNCHES));
+        printf("%-18s %12.1f %14.3f %13.1f µs\n", names[i], median(add_mops[i], launches), median(add_jain[i], launches),
+               median(add_longest[i], launches));
         if (i == N_SIDES - 1)
             printf("  forms of ours:\n");
     }
@@ -593,15 +593,16 @@ static void look_for_torn(uint64_t count) {
 }
 
 int main(int argc, char **argv) {
-    int quick = argc == 2 && strcmp(argv[1], "--quick") == 0;
     char self[4096];
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
+    launches = lw_bench_times(MOST_LAUNCHES, 1);
+    windows_each = lw_bench_times(MOST_WINDOWS, 1);
     choose_cpus();
     if (argc == 3 && strcmp(argv[1], "--launch") == 0)
         return launch(atoi(argv[2]));
-    if (argc > 1 && !quick) {
-        fprintf(stderr, "bench: '%s': allowed is --quick\n", argv[1]);
+    if (argc > 1) {
+        fprintf(stderr, "bench: '%s': no argument is allowed\n", argv[1]);
         return 2;
     }
     if (length < 0)
@@ -612,7 +613,7 @@ int main(int argc, char **argv) {
     relaunch(self);
     compare_reads();
     compare_adds();
-    look_for_torn(quick ? 10000000 : 1000000000);
+    look_for_torn((uint64_t)lw_bench_times(1000000000, 10000000));
     printf("\n%d goal%s missed\n", missed, missed == 1 ? "" : "s");
     return torn_anywhere;
 }

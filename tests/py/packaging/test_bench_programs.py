@@ -1,5 +1,5 @@
-"""Every Python program of bench/ starts as `make bench` starts it: by itself, outside .venv, from
-any folder."""
+"""All of bench/ is built, every compiled program of it runs briefly, and every Python one starts as
+`make bench` starts it: by itself, outside .venv, from any folder."""
 
 from __future__ import annotations
 
@@ -16,6 +16,53 @@ from support.places import ROOT
 PROGRAMS = [
     path for path in sorted((ROOT / "bench").glob("*/*.py")) if path.read_bytes().startswith(b"#!")
 ]
+
+
+COMPILED = {
+    "cache/cache_bench",
+    "matrix/against_google_benchmark",
+    "model/engine_speed",
+    "percpu/percpu_add",
+    "percpu/percpu_forms",
+    "percpu/percpu_limits",
+    "percpu/percpu_scale",
+    "policy/policy_branch",
+    "readers/against_liburcu",
+    "rwlock/rwlocks",
+    "wide/wide_u128_x86_64",
+    "wide/wide_u64_i386",
+}
+"""What `make bench` starts of compiled programs on x86-64."""
+BESIDE = {"readers/probe/linewright-probe-urcu": ["--list-forms"]}
+"""Programs of bench/ that other programs start, and what they are asked here."""
+
+
+def is_compiled(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK) and path.open("rb").read(4) == b"\x7fELF"
+
+
+@pytest.fixture(scope="module")
+def built() -> Path:
+    waiting.run([ROOT / "scripts" / "bench.sh", "--build"], cwd=ROOT, check=True)
+    return ROOT / "build/bench/bench"
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="named as x86-64 has them")
+def test_every_compiled_program_is_built_and_named_here(built: Path) -> None:
+    programs = {str(path.relative_to(built)) for path in built.glob("*/*") if is_compiled(path)}
+    assert programs - {name for name in programs if ".so" in name} == COMPILED
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="named as x86-64 has them")
+@pytest.mark.parametrize("program", sorted(COMPILED | set(BESIDE)))
+def test_it_runs_briefly(program: str, built: Path, tmp_path: Path) -> None:
+    command = [built / program, *BESIDE.get(program, [])]
+    if program == "cache/cache_bench":
+        command.append(tmp_path / "cache.json")  # not where a run in full leaves its figures
+    environment = os.environ | {"LINEWRIGHT_BENCH_BRIEF": "1"}
+    done = waiting.run(command, env=environment, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.strip()
 
 
 @pytest.fixture(scope="module")
