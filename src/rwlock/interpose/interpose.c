@@ -2,16 +2,19 @@
  * pthread_rwlock_t. Process-shared locks are the C library's as before; `__shared`, which it sets, and `__flags` tell the kinds apart. They lie
  * behind the 20 bytes on every architecture, and a static initialiser leaves them, and the 20 bytes, as an unlocked lock wants them. */
 #define _GNU_SOURCE
+#include "lookups.h"
 #include "statistics.h"
 
 #include "../marks.h"
 #include "../quick.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define EXPORTED __attribute__((visibility("default")))
 #define CALLER __builtin_return_address(0)
@@ -28,16 +31,6 @@ static inline struct lw_rwlock *ours(pthread_rwlock_t *p)
 {
     return (struct lw_rwlock *)(void *)p;
 }
-
-/* The C library's function, which is looked for once: dlsym() costs more than a lock does, and takes one itself. Relaxed: each thread finds the same. */
-#define LIBCS(name)                                                                                         \
-    (__extension__({                                                                                        \
-        static __typeof__(&name) found;                                                                     \
-        __typeof__(&name) libcs = __atomic_load_n(&found, __ATOMIC_RELAXED);                                \
-        if (!libcs)                                                                                         \
-            __atomic_store_n(&found, libcs = (__typeof__(&name))dlsym(RTLD_NEXT, #name), __ATOMIC_RELAXED); \
-        libcs;                                                                                              \
-    }))
 
 static inline void counted(struct lw_rwlock *l, enum counted what, void *where)
 {
@@ -62,7 +55,7 @@ EXPORTED int pthread_rwlock_init(pthread_rwlock_t *p, const pthread_rwlockattr_t
         (pthread_rwlockattr_getpshared(attributes, &shared) || pthread_rwlockattr_getkind_np(attributes, &kind)))
         return EINVAL;
     if (shared == PTHREAD_PROCESS_SHARED)
-        return LIBCS(pthread_rwlock_init)(p, attributes);
+        return NEXT(pthread_rwlock_init)(p, attributes);
     memset(p, 0, sizeof *p);
     p->__data.__flags = (__typeof__(p->__data.__flags))kind;
     lw_rwlock_init(ours(p));
@@ -75,7 +68,7 @@ EXPORTED int pthread_rwlock_init(pthread_rwlock_t *p, const pthread_rwlockattr_t
 EXPORTED int pthread_rwlock_destroy(pthread_rwlock_t *p)
 {
     if (is_libcs(p))
-        return LIBCS(pthread_rwlock_destroy)(p);
+        return NEXT(pthread_rwlock_destroy)(p);
     (void)lw_rwlock_destroy(ours(p));
     return 0;
 }
@@ -99,14 +92,14 @@ static __attribute__((noinline)) int read_slow(struct lw_rwlock *l, uint64_t ns,
 EXPORTED int pthread_rwlock_rdlock(pthread_rwlock_t *p)
 {
     if (is_libcs(p))
-        return LIBCS(pthread_rwlock_rdlock)(p);
+        return NEXT(pthread_rwlock_rdlock)(p);
     return read_at_once(ours(p), CALLER) ? 0 : read_slow(ours(p), LW_RWLOCK_FOREVER, CALLER);
 }
 
 EXPORTED int pthread_rwlock_tryrdlock(pthread_rwlock_t *p)
 {
     if (is_libcs(p))
-        return LIBCS(pthread_rwlock_tryrdlock)(p);
+        return NEXT(pthread_rwlock_tryrdlock)(p);
     return read_at_once(ours(p), CALLER) ? 0 : read_slow(ours(p), 0, CALLER);
 }
 
@@ -120,25 +113,39 @@ __attribute__((always_inline)) static inline bool write_at_once(struct lw_rwlock
     return true;
 }
 
+/* A filter came after readers marked the lock, and a writer does not know whether one is inside. POSIX has no such error, and
+ * std::shared_mutex::lock() goes on where it does not know one. */
+static __attribute__((noinline, cold, noreturn)) void stop_without_membarrier(int error)
+{
+    dprintf(
+        STDERR_FILENO,
+        "linewright-rwlock[%d %s]: membarrier is refused (%s) since locks turned biased, so no writer can enter: run the program "
+        "without these locks\n",
+        (int)getpid(), program_invocation_short_name, strerror(error));
+    abort();
+}
+
 static __attribute__((noinline)) int write_within(struct lw_rwlock *l, uint64_t ns, void *where)
 {
     int error = ns == LW_RWLOCK_FOREVER ? lw_rwlock_write_lock(l)
                 : ns                    ? lw_rwlock_write_lock_timeout(l, ns)
                                         : lw_rwlock_try_write(l);
+    if (error && error != -EBUSY && error != -ETIMEDOUT && error != -EDEADLK)
+        stop_without_membarrier(-error);
     return answer(l, error, WRITES, where);
 }
 
 EXPORTED int pthread_rwlock_wrlock(pthread_rwlock_t *p)
 {
     if (is_libcs(p))
-        return LIBCS(pthread_rwlock_wrlock)(p);
+        return NEXT(pthread_rwlock_wrlock)(p);
     return write_at_once(ours(p), CALLER) ? 0 : write_within(ours(p), LW_RWLOCK_FOREVER, CALLER);
 }
 
 EXPORTED int pthread_rwlock_trywrlock(pthread_rwlock_t *p)
 {
     if (is_libcs(p))
-        return LIBCS(pthread_rwlock_trywrlock)(p);
+        return NEXT(pthread_rwlock_trywrlock)(p);
     return write_at_once(ours(p), CALLER) ? 0 : write_within(ours(p), 0, CALLER);
 }
 
@@ -146,7 +153,7 @@ EXPORTED int pthread_rwlock_trywrlock(pthread_rwlock_t *p)
 EXPORTED int pthread_rwlock_unlock(pthread_rwlock_t *p)
 {
     if (is_libcs(p))
-        return LIBCS(pthread_rwlock_unlock)(p);
+        return NEXT(pthread_rwlock_unlock)(p);
     struct lw_rwlock *l = ours(p);
     uint32_t writer = __atomic_load_n(&l->writer, __ATOMIC_RELAXED);
     if (!writer)
@@ -194,22 +201,22 @@ static int within(pthread_rwlock_t *p, bool write, clockid_t clock, struct when 
 
 EXPORTED int pthread_rwlock_timedrdlock(pthread_rwlock_t *p, const struct timespec *end)
 {
-    return is_libcs(p) ? LIBCS(pthread_rwlock_timedrdlock)(p, end) : within(p, false, CLOCK_REALTIME, WHEN(end), CALLER);
+    return is_libcs(p) ? NEXT(pthread_rwlock_timedrdlock)(p, end) : within(p, false, CLOCK_REALTIME, WHEN(end), CALLER);
 }
 
 EXPORTED int pthread_rwlock_timedwrlock(pthread_rwlock_t *p, const struct timespec *end)
 {
-    return is_libcs(p) ? LIBCS(pthread_rwlock_timedwrlock)(p, end) : within(p, true, CLOCK_REALTIME, WHEN(end), CALLER);
+    return is_libcs(p) ? NEXT(pthread_rwlock_timedwrlock)(p, end) : within(p, true, CLOCK_REALTIME, WHEN(end), CALLER);
 }
 
 EXPORTED int pthread_rwlock_clockrdlock(pthread_rwlock_t *p, clockid_t clock, const struct timespec *end)
 {
-    return is_libcs(p) ? LIBCS(pthread_rwlock_clockrdlock)(p, clock, end) : within(p, false, clock, WHEN(end), CALLER);
+    return is_libcs(p) ? NEXT(pthread_rwlock_clockrdlock)(p, clock, end) : within(p, false, clock, WHEN(end), CALLER);
 }
 
 EXPORTED int pthread_rwlock_clockwrlock(pthread_rwlock_t *p, clockid_t clock, const struct timespec *end)
 {
-    return is_libcs(p) ? LIBCS(pthread_rwlock_clockwrlock)(p, clock, end) : within(p, true, clock, WHEN(end), CALLER);
+    return is_libcs(p) ? NEXT(pthread_rwlock_clockwrlock)(p, clock, end) : within(p, true, clock, WHEN(end), CALLER);
 }
 
 #ifdef __i386__ /* what _TIME_BITS=64 calls */
@@ -225,22 +232,22 @@ int __pthread_rwlock_clockwrlock64(pthread_rwlock_t *p, clockid_t clock, const s
 
 EXPORTED int __pthread_rwlock_timedrdlock64(pthread_rwlock_t *p, const struct time64 *end)
 {
-    return is_libcs(p) ? LIBCS(__pthread_rwlock_timedrdlock64)(p, end) : within(p, false, CLOCK_REALTIME, WHEN(end), CALLER);
+    return is_libcs(p) ? NEXT(__pthread_rwlock_timedrdlock64)(p, end) : within(p, false, CLOCK_REALTIME, WHEN(end), CALLER);
 }
 
 EXPORTED int __pthread_rwlock_timedwrlock64(pthread_rwlock_t *p, const struct time64 *end)
 {
-    return is_libcs(p) ? LIBCS(__pthread_rwlock_timedwrlock64)(p, end) : within(p, true, CLOCK_REALTIME, WHEN(end), CALLER);
+    return is_libcs(p) ? NEXT(__pthread_rwlock_timedwrlock64)(p, end) : within(p, true, CLOCK_REALTIME, WHEN(end), CALLER);
 }
 
 EXPORTED int __pthread_rwlock_clockrdlock64(pthread_rwlock_t *p, clockid_t clock, const struct time64 *end)
 {
-    return is_libcs(p) ? LIBCS(__pthread_rwlock_clockrdlock64)(p, clock, end) : within(p, false, clock, WHEN(end), CALLER);
+    return is_libcs(p) ? NEXT(__pthread_rwlock_clockrdlock64)(p, clock, end) : within(p, false, clock, WHEN(end), CALLER);
 }
 
 EXPORTED int __pthread_rwlock_clockwrlock64(pthread_rwlock_t *p, clockid_t clock, const struct time64 *end)
 {
-    return is_libcs(p) ? LIBCS(__pthread_rwlock_clockwrlock64)(p, clock, end) : within(p, true, clock, WHEN(end), CALLER);
+    return is_libcs(p) ? NEXT(__pthread_rwlock_clockwrlock64)(p, clock, end) : within(p, true, clock, WHEN(end), CALLER);
 }
 #endif
 
@@ -259,3 +266,33 @@ ALIAS(pthread_rwlock_tryrdlock);
 ALIAS(pthread_rwlock_wrlock);
 ALIAS(pthread_rwlock_trywrlock);
 ALIAS(pthread_rwlock_unlock);
+
+/* ---- what programs find that ask by name ---- */
+
+#define OWN(name) {#name, (void *)(uintptr_t)pthread_##name}
+#ifdef __i386__
+#define OWN64(name) {#name "64", (void *)(uintptr_t)__pthread_##name##64}
+#endif
+
+void *own_function(const char *name)
+{
+    static const struct {
+        const char *name;
+        void *function;
+    } own[] = {
+        OWN(rwlock_init),          OWN(rwlock_destroy),       OWN(rwlock_rdlock),        OWN(rwlock_tryrdlock),
+        OWN(rwlock_timedrdlock),   OWN(rwlock_clockrdlock),   OWN(rwlock_wrlock),        OWN(rwlock_trywrlock),
+        OWN(rwlock_timedwrlock),   OWN(rwlock_clockwrlock),   OWN(rwlock_unlock),
+#ifdef __i386__
+        OWN64(rwlock_timedrdlock), OWN64(rwlock_clockrdlock), OWN64(rwlock_timedwrlock), OWN64(rwlock_clockwrlock),
+#endif
+    };
+    if (!strncmp(name, "__", 2))
+        name += 2;
+    if (strncmp(name, "pthread_rwlock_", 15) != 0)
+        return NULL;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (!strcmp(own[i].name, name + strlen("pthread_")))
+            return own[i].function;
+    return NULL;
+}

@@ -1,6 +1,7 @@
 /* What POSIX says of pthread_rwlock_t (IEEE Std 1003.1-2017, and the clock functions of 2024), a case for each sentence, and what glibc says
  * beyond it of kinds. Run through the C library as it is, and with liblinewright-rwlock.so preloaded: LW_INTERPOSED=1 asks for the latter. Each
- * case gets a fresh lock, and one that was read often. Exit code: 0, or 1 with a line for each sentence that does not hold. */
+ * case gets a fresh lock, and one that was read often. Prints a line for each case with
+ * PASS, and one for each sentence that does not hold. Exit code: 0, or 1. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -498,7 +499,8 @@ int main(void) {
     setvbuf(stdout, NULL, _IONBF, 0);
     if (getenv("LW_INTERPOSED"))
         expect_the_preloaded_one();
-    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int before = failures;
         for (int often = 0; often < 2; often++) {
             pthread_rwlock_t l = PTHREAD_RWLOCK_INITIALIZER;
             case_name = names[i];
@@ -508,6 +510,8 @@ int main(void) {
             HOLDS("unlocked at the end", by_another(&l, TRY_WRITE) == 0);
             HOLDS("destroyed", pthread_rwlock_destroy(&l) == 0);
         }
+        printf("%s %s\n", failures == before ? "PASS" : "FAIL", names[i]);
+    }
     printf("%d sentences do not hold\n", failures);
     return failures != 0;
 }

@@ -12,6 +12,7 @@
 #include <shared_mutex>
 #include <sys/mman.h>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -112,10 +113,17 @@ void copied_zeroed_unmapped() {
 } // namespace
 
 int main() {
-    used_by_threads<std::shared_mutex>();
-    used_by_threads<std::shared_timed_mutex>();
-    waits_with_limits();
-    copied_zeroed_unmapped();
+    const std::pair<const char *, void (*)()> cases[] = {
+        {"std::shared_mutex", used_by_threads<std::shared_mutex>},
+        {"std::shared_timed_mutex", used_by_threads<std::shared_timed_mutex>},
+        {"time limits of std::shared_timed_mutex", waits_with_limits},
+        {"copied, zeroed, unmapped", copied_zeroed_unmapped},
+    };
+    for (const auto &[name, check] : cases) {
+        const int before = wrong;
+        check();
+        std::printf("%s %s\n", wrong == before ? "PASS" : "FAIL", name);
+    }
     std::printf("%d things went wrong\n", wrong.load());
     return wrong != 0;
 }

@@ -1,0 +1,22 @@
+/* Functions by name: the C library's, and what programs find that ask for them. */
+#ifndef LINEWRIGHT_SRC_RWLOCK_LOOKUPS_H
+#define LINEWRIGHT_SRC_RWLOCK_LOOKUPS_H
+
+/* The function of the first object behind this library that has one, as dlsym(RTLD_NEXT) finds it from here; NULL: there is none. Takes no lock
+ * of the program's and allocates nothing. */
+void *next_function(const char *name);
+
+/* The same with the function's own type, looked for once. Relaxed: each thread finds the same. */
+#define NEXT(name)                                                                                      \
+    (__extension__({                                                                                    \
+        static __typeof__(&name) found;                                                                 \
+        __typeof__(&name) next = __atomic_load_n(&found, __ATOMIC_RELAXED);                             \
+        if (!next)                                                                                      \
+            __atomic_store_n(&found, next = (__typeof__(&name))next_function(#name), __ATOMIC_RELAXED); \
+        next;                                                                                           \
+    }))
+
+/* The function of that name that this library has for programs; NULL: it has none. */
+void *own_function(const char *name);
+
+#endif
