@@ -34,10 +34,9 @@
 #ifndef LINEWRIGHT_ATOMIC_H
 #define LINEWRIGHT_ATOMIC_H
 
-#ifdef __cplusplus /* C as well: it has no other casts */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wold-style-cast"
-#endif
+#include "api.h"
+
+LW__HEADER_BEGINS
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -399,12 +398,10 @@ LW_WIDTHS(LW_DEC_AND_TEST, lw_dec_and_test)
 #include "wide_u64_alignment.h"
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(LW_C_API)
 #include "atomic_ref.h" /* lw::atomic_ref<T>, from C++17 on */
 #endif
 
-#ifdef __cplusplus
-#pragma GCC diagnostic pop
-#endif
+LW__HEADER_ENDS
 
 #endif

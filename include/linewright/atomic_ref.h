@@ -20,10 +20,9 @@
 #ifndef LINEWRIGHT_ATOMIC_REF_H
 #define LINEWRIGHT_ATOMIC_REF_H
 
-#ifdef __cplusplus /* C as well: it has no other casts */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wold-style-cast"
-#endif
+#include "api.h"
+
+LW__HEADER_BEGINS
 
 #if defined(__cplusplus) && __cplusplus >= 201703L
 
@@ -653,8 +652,6 @@ public:
 } // extern "C++"
 
 #endif
-#ifdef __cplusplus
-#pragma GCC diagnostic pop
-#endif
+LW__HEADER_ENDS
 
 #endif

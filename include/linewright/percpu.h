@@ -32,16 +32,14 @@
 #ifndef LINEWRIGHT_PERCPU_H
 #define LINEWRIGHT_PERCPU_H
 
-#ifdef __cplusplus /* C as well: it has no other casts */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wold-style-cast"
-#endif
+#include <linewright/api.h>
+
+LW__HEADER_BEGINS
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <linewright/api.h>
 #include <linewright/arch/thread_sanitizer.h>
 
 /* A compiler that estimates size by lines of assembly takes a sequence for something large and calls it as a function: 1.6 ns
@@ -522,10 +520,10 @@ __attribute__((constructor)) static void lw__percpu_pin_this_object(void)
 
 #include <linewright/percpu_generic.h>
 
+#ifndef LW_C_API
 #include <linewright/percpu_counter.h>
-
-#ifdef __cplusplus
-#pragma GCC diagnostic pop
 #endif
+
+LW__HEADER_ENDS
 
 #endif

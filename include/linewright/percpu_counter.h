@@ -1,4 +1,7 @@
 /* lw::counter, a statistics counter for C++; part of percpu.h. */
+#ifndef LINEWRIGHT_PERCPU_H
+#include <linewright/percpu.h> /* it includes this file, but under LW_C_API */
+#endif
 #ifndef LINEWRIGHT_PERCPU_COUNTER_H
 #define LINEWRIGHT_PERCPU_COUNTER_H
 

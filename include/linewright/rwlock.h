@@ -42,15 +42,12 @@
 #ifndef LINEWRIGHT_RWLOCK_H
 #define LINEWRIGHT_RWLOCK_H
 
-#ifdef __cplusplus /* C as well: it has no other casts */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wold-style-cast"
-#endif
+#include <linewright/api.h>
+
+LW__HEADER_BEGINS
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#include <linewright/api.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -181,10 +178,10 @@ LW__RW_CHECKED(lw_rwlock_destroy)
 }
 #endif
 
+#ifndef LW_C_API
 #include <linewright/rwlock_mutex.h>
-
-#ifdef __cplusplus
-#pragma GCC diagnostic pop
 #endif
+
+LW__HEADER_ENDS
 
 #endif

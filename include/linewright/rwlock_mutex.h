@@ -1,4 +1,7 @@
 /* lw::shared_mutex: the readers-writer lock with the members of std::shared_timed_mutex; part of rwlock.h. */
+#ifndef LINEWRIGHT_RWLOCK_H
+#include <linewright/rwlock.h> /* it includes this file, but under LW_C_API */
+#endif
 #ifndef LINEWRIGHT_RWLOCK_MUTEX_H
 #define LINEWRIGHT_RWLOCK_MUTEX_H
 
@@ -7,13 +10,16 @@ extern "C++" { /* also where the program includes this inside extern "C" */
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
+#ifdef __cpp_exceptions
 #include <system_error>
+#endif
 
 namespace lw
 {
 
 /* Meets SharedTimedMutex: for std::shared_lock, std::unique_lock, std::scoped_lock. A failure of the system (membarrier refused, too
- * many readers, a lock that the thread holds for writing) is a std::system_error. Times of any clock become durations when the call
+ * many readers, a lock that the thread holds for writing) is a std::system_error, and ends the program where exceptions are off. Times of any clock become durations when the call
  * begins. */
 class shared_mutex
 {
@@ -77,8 +83,13 @@ public:
 private:
     static void check(int error)
     {
-        if (error)
-            throw std::system_error(-error, std::generic_category(), "lw::shared_mutex");
+        if (!error)
+            return;
+#ifdef __cpp_exceptions
+        throw std::system_error(-error, std::generic_category(), "lw::shared_mutex");
+#else
+        std::abort();
+#endif
     }
     static bool taken(int error)
     {

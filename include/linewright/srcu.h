@@ -64,16 +64,14 @@
 #ifndef LINEWRIGHT_SRCU_H
 #define LINEWRIGHT_SRCU_H
 
-#ifdef __cplusplus /* C as well: it has no other casts */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wold-style-cast"
-#endif
+#include <linewright/api.h>
+
+LW__HEADER_BEGINS
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <linewright/api.h>
 #include <linewright/arch/cpu.h>
 #include <linewright/arch/thread_sanitizer.h>
 #include <linewright/percpu.h>
@@ -302,8 +300,14 @@ LW_API int lw_srcu_on_stall(struct lw_srcu *s, unsigned after_ms, lw_srcu_stall_
 
 /* Loads a pointer that updaters replace, inside a critical section. Reads through it see what was stored before
  * lw_srcu_assign_pointer(). Consume order, which compilers implement as acquire. Both also take an _Atomic(T *) in C, and
- * lw_srcu_dereference() a std::atomic<T *> in C++. */
+ * lw_srcu_dereference() a std::atomic<T *> in C++ (srcu_guard.h). */
 #ifdef __cplusplus
+extern "C++" {
+template <class T> T *lw_srcu_dereference(T *const &p)
+{
+    return __atomic_load_n(&p, __ATOMIC_CONSUME);
+}
+}
 #define lw_srcu_assign_pointer(p, v) __atomic_store_n(&(p), (v), __ATOMIC_RELEASE)
 #else
 #define LW__SRCU_POINTER(p) __typeof__(((void)0, (p))) /* without qualifiers, _Atomic among them */
@@ -505,10 +509,10 @@ LW__SRCU_READER(lw_srcu_down_read_fast, lw_srcu_up_read_fast, lw_srcu_fast_updow
 #endif
 #endif
 
+#if !defined(LW_C_API) || !defined(__cplusplus)
 #include <linewright/srcu_guard.h>
-
-#ifdef __cplusplus
-#pragma GCC diagnostic pop
 #endif
+
+LW__HEADER_ENDS
 
 #endif

@@ -6,6 +6,9 @@
  * Both take a domain of any flavour; from C++17 on the compiler infers it: lw::srcu_guard guard(routes). C's macro is a declaration:
  * one a line, in a block. It uses the compiler's cleanup attribute (gcc, clang). longjmp() out of the block does not end the critical
  * section. */
+#ifndef LINEWRIGHT_SRCU_H
+#include <linewright/srcu.h> /* it includes this file, but under LW_C_API */
+#endif
 #ifndef LINEWRIGHT_SRCU_GUARD_H
 #define LINEWRIGHT_SRCU_GUARD_H
 
@@ -148,10 +151,6 @@ int retire(struct lw_srcu &domain, T *p, Deleter deleter = Deleter())
 } // namespace lw
 
 /* See srcu.h. */
-template <class T> T *lw_srcu_dereference(T *const &p)
-{
-    return __atomic_load_n(&p, __ATOMIC_CONSUME);
-}
 template <class T> T *lw_srcu_dereference(const std::atomic<T *> &p)
 {
     return p.load(std::memory_order_acquire); /* consume is deprecated in C++26, and the same */

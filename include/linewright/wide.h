@@ -15,15 +15,12 @@
 #ifndef LINEWRIGHT_WIDE_H
 #define LINEWRIGHT_WIDE_H
 
-#ifdef __cplusplus /* C as well: it has no other casts */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wold-style-cast"
-#endif
+#include "api.h"
+
+LW__HEADER_BEGINS
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#include "api.h"
 
 #include "arch/thread_sanitizer.h"
 
@@ -142,8 +139,6 @@ void lw_wide_operand_is_misaligned(void) __attribute__((error("misaligned operan
 #include "wide_u128.h"
 #endif
 
-#ifdef __cplusplus
-#pragma GCC diagnostic pop
-#endif
+LW__HEADER_ENDS
 
 #endif

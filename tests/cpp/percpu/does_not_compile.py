@@ -15,7 +15,9 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-HEADERS = ("atomic", "cache", "percpu", "policy", "srcu", "wide")
+HEADERS = ("atomic", "cache", "percpu", "policy", "rwlock", "srcu", "wide")
+PARTS = ("atomic_ref", "percpu_counter", "rwlock_mark", "rwlock_mutex", "srcu_guard")
+"""What belongs to one of them, and may be included by its own name."""
 # By header: what compiles, and what does not, with the message that it fails with.
 RIGHT = {
     "percpu": [
@@ -103,9 +105,21 @@ STRICT = [
     "-Wextra",
     "-Wpedantic",
     "-Wold-style-cast",
+    "-Wconversion",
+    "-Wsign-conversion",
+    "-Wshadow",
+    "-Wcast-align",
+    "-Wcast-qual",
+    "-Wswitch-enum",
+    "-Wundef",
+    "-Wzero-as-null-pointer-constant",
     "-Werror",
     "-fsyntax-only",
 ]
+OF_GCC = ["-Wuseless-cast"]
+BARE = ["-std=c++17", "-fno-exceptions", "-fno-rtti", "-Wall", "-Werror", "-fsyntax-only"]
+C_ALONE = ["-std=c++17", "-DLW_C_API", "-nostdinc++", "-Wall", "-Werror", "-fsyntax-only"]
+"""The C API in C++: without a single header of the C++ library."""
 # The other dialect of assembly. Compilers for other architectures do not know the option.
 INTEL = r"AT&T syntax; compile this file without -masm=intel|unrecognized|unknown argument"
 CONTEXT = re.compile(r"^In file included from|^\S+: In |required from|^ +from ")
@@ -160,8 +174,23 @@ def complaints(header: str, compiler: list[str], ending: str, scratch: Path) -> 
 def strict(header: str, cxx: list[str], scratch: Path) -> list[str]:
     """What a strict C++ compiler finds in a header."""
     text = f"#include <linewright/{header}.h>\n" + (CASTS if header == "percpu" else "")
-    done = compiled([*cxx, *STRICT], scratch / f"{header}_casts.cpp", text)
+    words = [*STRICT, *OF_GCC] if is_gcc(cxx) else STRICT
+    done = compiled([*cxx, *words], scratch / f"{header}_casts.cpp", text)
     return [f"{header}.h warns in C++:\n{done.stderr}"] if done.returncode else []
+
+
+def is_gcc(compiler: list[str]) -> bool:
+    version = subprocess.run([*compiler, "--version"], capture_output=True, text=True)
+    return "clang" not in version.stdout
+
+
+def alone(header: str, compiler: list[str], scratch: Path, ending: str = "cpp") -> list[str]:
+    """Whether a header compiles as all that a file includes."""
+    name = re.sub(r"\W", "", "".join(compiler[-6:]))
+    text = f"#include <linewright/{header}.h>\n"
+    done = compiled(compiler, scratch / f"{header}_{name}.{ending}", text)
+    words = shlex.join(compiler)
+    return [f"{header}.h alone, {words}:\n{done.stderr}"] if done.returncode else []
 
 
 def intel(cc: list[str], scratch: Path) -> list[str]:
@@ -186,6 +215,10 @@ def main() -> int:
             for compiler, ending in languages
         ]
         jobs += [pool.submit(strict, header, cxx, scratch) for header in HEADERS]
+        for header in HEADERS + PARTS:
+            jobs.append(pool.submit(alone, header, [*cxx, *BARE], scratch))
+            jobs.append(pool.submit(alone, header, [*cc, "-Werror", "-fsyntax-only"], scratch, "c"))
+        jobs += [pool.submit(alone, header, [*cxx, *C_ALONE], scratch) for header in HEADERS]
         jobs.append(pool.submit(intel, cc, scratch))
         found = [complaint for job in jobs for complaint in job.result()]
     print(*found, sep="\n")
