@@ -21,6 +21,8 @@ REFERENCE = ROOT / "docs/reference/commands.md"
 HEADERS = ROOT / "include/linewright"
 WIDTH = 100
 """Columns of preformatted text. Header comments are wider: their paragraphs are filled again."""
+MARKS = r"LW_API|LW_INLINE|LW_ALWAYS_INLINE"
+"""What stands before a function of the interface."""
 FIRST = ["atomic", "percpu", "srcu", "cache", "policy", "wide"]
 
 
@@ -172,10 +174,8 @@ def prose(lines: list[str]) -> str:
 def declarations(text: str) -> list[str]:
     """What stands directly below a comment, up to a body, each on one line."""
     found = []
-    for statement in re.findall(r"((?:LW_API|static inline)[^;{]*)[;{]", text):
-        found.append(
-            " ".join(statement.replace("LW_API", "").replace("static inline", "").split()) + ";"
-        )
+    for statement in re.findall(rf"((?:{MARKS})[^;{{]*)[;{{]", text):
+        found.append(" ".join(re.sub(MARKS, "", statement).split()) + ";")
     return found
 
 

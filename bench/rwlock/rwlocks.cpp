@@ -361,7 +361,7 @@ void print_situation(const std::vector<Peer> &peers, const Situation &s) {
     for (int r = 0; r < rounds; r++) {
         std::shuffle(order.begin(), order.end(), shuffle);
         for (std::size_t p : order)
-            if (peers[p].writers || s.per_myriad == 0) {
+            if (s.crowded() ? p + 3 < peers.size() : peers[p].writers || s.per_myriad == 0) { // the last three do not sleep
                 const Window w = windows[p]();
                 ns[p].push_back(w.ns);
                 barriers[p].push_back(w.barriers);
@@ -432,6 +432,24 @@ void print_revocation(bool beside) {
         other.join();
 }
 
+// Every row, in this order: threads, of ten thousand sections those that write, additions, locks.
+std::vector<Situation> every_situation() {
+    std::vector<Situation> all;
+    for (unsigned threads : {1u, 2u})
+        for (unsigned locks : {1u, 1000u}) {
+            for (unsigned per_myriad : {0u, 1u, 10u, 30u, 100u, 300u, 1000u, 10000u})
+                all.push_back({threads, per_myriad, 0, locks});
+            for (unsigned per_myriad : {0u, 10u, 1000u})
+                if (locks == 1)
+                    all.push_back({threads, per_myriad, 200, locks});
+        }
+    for (unsigned threads : {2 * cpu_count(), 8 * cpu_count()})
+        for (unsigned locks : {1u, 1000u})
+            for (unsigned per_myriad : {0u, 10u, 30u, 100u, 300u, 1000u})
+                all.push_back({threads, per_myriad, 0, locks});
+    return all;
+}
+
 } // namespace
 
 extern "C" long __real_syscall(long number, ...);
@@ -445,7 +463,7 @@ extern "C" long __wrap_syscall(long number, long a, long b, long c, long d, long
     return result;
 }
 
-int main() {
+int main(int count, char **words) {
     const std::vector<Peer> peers = {peer<Pthread>(),      peer<Std>(),        peer<Ours>(),
                                      peer<Padded>(),       peer<Interposed>(),
 #ifdef LW_TBB
@@ -455,20 +473,13 @@ int main() {
     std::printf(
         "ns of CPU time per critical section: median of %d windows; ratio to pthread's in the same round, quartiles\n",
         rounds);
-    for (unsigned threads : {1u, 2u})
-        for (unsigned locks : {1u, 1000u}) {
-            for (unsigned per_myriad : {0u, 1u, 10u, 30u, 100u, 300u, 1000u, 10000u})
-                print_situation(peers, {threads, per_myriad, 0, locks});
-            for (unsigned per_myriad : {0u, 10u, 1000u})
-                if (locks == 1)
-                    print_situation(peers, {threads, per_myriad, 200, locks});
-        }
-    const std::vector<Peer> sleeping(peers.begin(),
-                                     peers.end() - 3); // those that are there in full beside more threads than CPUs
-    for (unsigned threads : {2 * cpu_count(), 8 * cpu_count()})
-        for (unsigned locks : {1u, 1000u})
-            for (unsigned per_myriad : {0u, 10u, 30u, 100u, 300u, 1000u})
-                print_situation(sleeping, {threads, per_myriad, 0, locks});
+    if (count == 5) { // one row, as every_situation() has them
+        const auto number = [&](int i) { return static_cast<unsigned>(std::strtoul(words[i], nullptr, 10)); };
+        print_situation(peers, {number(1), number(2), number(3), number(4)});
+        return 0;
+    }
+    for (const Situation &s : every_situation())
+        print_situation(peers, s);
     print_revocation(false);
     print_revocation(true);
     for (const Peer &peer : peers)

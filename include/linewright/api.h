@@ -13,6 +13,15 @@
 #define LW_API
 #endif
 
+/* Before every function of the interface that a header defines. The library has each as a real function of the same name, too, for callers
+ * that do not compile these headers (Rust, Go, Python's ctypes, dlsym()): src/foreign/functions.c makes them of this same text. */
+#ifndef LW_INLINE
+#define LW_INLINE static inline
+#endif
+#ifndef LW_ALWAYS_INLINE
+#define LW_ALWAYS_INLINE LW_INLINE __attribute__((always_inline))
+#endif
+
 /* Raised whenever the inline code of percpu.h or srcu.h and the library no longer fit an older counterpart: a structure that both
  * use, the order of the counters, what a handle means. */
 #define LW_INTERFACE 4

@@ -81,7 +81,7 @@ LW__HEADER_BEGINS
 #define LW_OF_P_AND_V(bits) (LW_OPERAND(bits) * p, uint##bits##_t v)
 
 #define LW_VOID_1(name, bits, parameters, op, order, operand)           \
-    static inline void name parameters                                  \
+    LW_INLINE void name parameters                                      \
     {                                                                   \
         lw_arch_##op##_u##bits##_##order(p, (uint##bits##_t)(operand)); \
     }
@@ -95,7 +95,7 @@ LW__HEADER_BEGINS
 #define LW_VOID_BY_ONE(name, bits, op, operand) LW_VOID_ORDERS(name, bits, LW_OF_P(bits), op, operand)
 
 #define LW_FETCH_1(name, bits, parameters, op, order, operand, result)                       \
-    static inline uint##bits##_t name parameters                                             \
+    LW_INLINE uint##bits##_t name parameters                                                 \
     {                                                                                        \
         uint##bits##_t old = lw_arch_##op##_u##bits##_##order(p, (uint##bits##_t)(operand)); \
                                                                                              \
@@ -130,23 +130,23 @@ LW__HEADER_BEGINS
     X(name##_release, bits, release)  \
     X(name##_acq_rel, bits, acq_rel)
 
-#define LW_CMPXCHG_1(name, bits, order)                                                                      \
-    static inline uint##bits##_t name(LW_OPERAND(bits) * p, uint##bits##_t expected, uint##bits##_t desired) \
-    {                                                                                                        \
-        lw_arch_try_cas_u##bits##_##order(p, &expected, desired);                                            \
-        return expected;                                                                                     \
+#define LW_CMPXCHG_1(name, bits, order)                                                                  \
+    LW_INLINE uint##bits##_t name(LW_OPERAND(bits) * p, uint##bits##_t expected, uint##bits##_t desired) \
+    {                                                                                                    \
+        lw_arch_try_cas_u##bits##_##order(p, &expected, desired);                                        \
+        return expected;                                                                                 \
     }
 
 /* After a success `expected` is not stored to: it may lie in a node that the operation has just made another thread's. */
-#define LW_TRY_CMPXCHG_1(name, bits, order)                                                          \
-    static inline bool name(LW_OPERAND(bits) * p, uint##bits##_t * expected, uint##bits##_t desired) \
-    {                                                                                                \
-        uint##bits##_t old = *expected;                                                              \
-                                                                                                     \
-        if (lw_arch_try_cas_u##bits##_##order(p, &old, desired))                                     \
-            return true;                                                                             \
-        *expected = old;                                                                             \
-        return false;                                                                                \
+#define LW_TRY_CMPXCHG_1(name, bits, order)                                                      \
+    LW_INLINE bool name(LW_OPERAND(bits) * p, uint##bits##_t * expected, uint##bits##_t desired) \
+    {                                                                                            \
+        uint##bits##_t old = *expected;                                                          \
+                                                                                                 \
+        if (lw_arch_try_cas_u##bits##_##order(p, &old, desired))                                 \
+            return true;                                                                         \
+        *expected = old;                                                                         \
+        return false;                                                                            \
     }
 
 /* Read, decide, compare-and-swap, and repeat if another thread changed the word in between. The read is relaxed and pairs
@@ -162,32 +162,32 @@ LW__HEADER_BEGINS
     } while (!lw_arch_retry_cas_u##bits##_##order(p, &old, (uint##bits##_t)(sum))); \
     return true;
 
-#define LW_ADD_UNLESS_1(name, bits, order)                                                 \
-    static inline bool name(LW_OPERAND(bits) * p, uint##bits##_t v, uint##bits##_t unless) \
-    {                                                                                      \
-        LW_UNLESS_LOOP(bits, order, old == unless, old + v)                                \
+#define LW_ADD_UNLESS_1(name, bits, order)                                             \
+    LW_INLINE bool name(LW_OPERAND(bits) * p, uint##bits##_t v, uint##bits##_t unless) \
+    {                                                                                  \
+        LW_UNLESS_LOOP(bits, order, old == unless, old + v)                            \
     }
 
 #define LW_INC_NOT_ZERO_1(name, bits, order)           \
-    static inline bool name(LW_OPERAND(bits) * p)      \
+    LW_INLINE bool name(LW_OPERAND(bits) * p)          \
     {                                                  \
         LW_UNLESS_LOOP(bits, order, old == 0, old + 1) \
     }
 
 #define LW_DEC_IF_POSITIVE_1(name, bits, order)        \
-    static inline bool name(LW_OPERAND(bits) * p)      \
+    LW_INLINE bool name(LW_OPERAND(bits) * p)          \
     {                                                  \
         LW_UNLESS_LOOP(bits, order, old == 0, old - 1) \
     }
 
-#define LW_SUB_AND_TEST_1(name, bits, order)                        \
-    static inline bool name(LW_OPERAND(bits) * p, uint##bits##_t v) \
-    {                                                               \
-        return lw_arch_sub_and_test_u##bits##_##order(p, v);        \
+#define LW_SUB_AND_TEST_1(name, bits, order)                    \
+    LW_INLINE bool name(LW_OPERAND(bits) * p, uint##bits##_t v) \
+    {                                                           \
+        return lw_arch_sub_and_test_u##bits##_##order(p, v);    \
     }
 
 #define LW_DEC_AND_TEST_1(name, bits, order)                 \
-    static inline bool name(LW_OPERAND(bits) * p)            \
+    LW_INLINE bool name(LW_OPERAND(bits) * p)                \
     {                                                        \
         return lw_arch_sub_and_test_u##bits##_##order(p, 1); \
     }
@@ -201,32 +201,32 @@ LW__HEADER_BEGINS
 #define LW_DEC_AND_TEST(name, bits) LW_EVERY_ORDER(LW_DEC_AND_TEST_1, name, bits)
 
 /* Loads and stores are the compiler's builtins: each order has one instruction sequence, and no function is called. */
-#define LW_READ(name, bits)                                              \
-    static inline uint##bits##_t name(const uint##bits##_t *p)           \
-    {                                                                    \
-        return __atomic_load_n(p, __ATOMIC_SEQ_CST);                     \
-    }                                                                    \
-    static inline uint##bits##_t name##_relaxed(const uint##bits##_t *p) \
-    {                                                                    \
-        return __atomic_load_n(p, __ATOMIC_RELAXED);                     \
-    }                                                                    \
-    static inline uint##bits##_t name##_acquire(const uint##bits##_t *p) \
-    {                                                                    \
-        return __atomic_load_n(p, __ATOMIC_ACQUIRE);                     \
+#define LW_READ(name, bits)                                          \
+    LW_INLINE uint##bits##_t name(const uint##bits##_t *p)           \
+    {                                                                \
+        return __atomic_load_n(p, __ATOMIC_SEQ_CST);                 \
+    }                                                                \
+    LW_INLINE uint##bits##_t name##_relaxed(const uint##bits##_t *p) \
+    {                                                                \
+        return __atomic_load_n(p, __ATOMIC_RELAXED);                 \
+    }                                                                \
+    LW_INLINE uint##bits##_t name##_acquire(const uint##bits##_t *p) \
+    {                                                                \
+        return __atomic_load_n(p, __ATOMIC_ACQUIRE);                 \
     }
 
-#define LW_WRITE(name, bits)                                               \
-    static inline void name(LW_OPERAND(bits) * p, uint##bits##_t v)        \
-    {                                                                      \
-        __atomic_store_n(p, v, __ATOMIC_RELAXED);                          \
-    }                                                                      \
-    static inline void name##_release(uint##bits##_t *p, uint##bits##_t v) \
-    {                                                                      \
-        __atomic_store_n(p, v, __ATOMIC_RELEASE);                          \
-    }                                                                      \
-    static inline void name##_seq_cst(uint##bits##_t *p, uint##bits##_t v) \
-    {                                                                      \
-        __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                          \
+#define LW_WRITE(name, bits)                                           \
+    LW_INLINE void name(LW_OPERAND(bits) * p, uint##bits##_t v)        \
+    {                                                                  \
+        __atomic_store_n(p, v, __ATOMIC_RELAXED);                      \
+    }                                                                  \
+    LW_INLINE void name##_release(uint##bits##_t *p, uint##bits##_t v) \
+    {                                                                  \
+        __atomic_store_n(p, v, __ATOMIC_RELEASE);                      \
+    }                                                                  \
+    LW_INLINE void name##_seq_cst(uint##bits##_t *p, uint##bits##_t v) \
+    {                                                                  \
+        __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                      \
     }
 
 /* A row at each width, for the macros that need no more than the name, and for those that need what follows it. The rows

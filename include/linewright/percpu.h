@@ -140,19 +140,19 @@ LW_API void lw__percpu_pin(const void *address);
 /* Adds v to the current CPU's copy of a counter by one sequence: no call, no retry. True: added exactly once. False: nothing
  * happened (aborted, or this thread has no sequences); the caller then adds by other means, for instance
  * lw__percpu_add_slow_*. p is a handle, or a handle plus an offset, naturally aligned. Relaxed; a compiler barrier. */
-LW__INLINE bool lw_rseq_add_u32(uint32_t *p, uint32_t v)
+LW_ALWAYS_INLINE bool lw_rseq_add_u32(uint32_t *p, uint32_t v)
 {
     struct lw__rt_view rt = LW__RT(limit);
     return __builtin_expect(rt.limit != 0, 1) && lw__seq_add_u32(LW__CPU0(p), v, rt.offset, rt.limit);
 }
 
-LW__INLINE bool lw_rseq_add_u64(uint64_t *p, uint64_t v)
+LW_ALWAYS_INLINE bool lw_rseq_add_u64(uint64_t *p, uint64_t v)
 {
     struct lw__rt_view rt = LW__RT(limit);
     return __builtin_expect(rt.limit != 0, 1) && lw__seq_add_u64(LW__CPU0(p), v, rt.offset, rt.limit);
 }
 
-LW__INLINE bool lw_rseq_add_ulong(unsigned long *p, unsigned long v)
+LW_ALWAYS_INLINE bool lw_rseq_add_ulong(unsigned long *p, unsigned long v)
 {
 #ifdef __LP64__
     return lw_rseq_add_u64((uint64_t *)p, v);
@@ -163,13 +163,13 @@ LW__INLINE bool lw_rseq_add_ulong(unsigned long *p, unsigned long v)
 
 /* ---- counters ---- */
 
-LW__INLINE void lw_this_cpu_add_u32(uint32_t *p, uint32_t v)
+LW_ALWAYS_INLINE void lw_this_cpu_add_u32(uint32_t *p, uint32_t v)
 {
     if (__builtin_expect(!lw_rseq_add_u32(p, v), 0))
         lw__percpu_add_slow_u32(p, v);
 }
 
-LW__INLINE void lw_this_cpu_add_u64(uint64_t *p, uint64_t v)
+LW_ALWAYS_INLINE void lw_this_cpu_add_u64(uint64_t *p, uint64_t v)
 {
     if (__builtin_expect(!lw_rseq_add_u64(p, v), 0))
         lw__percpu_add_slow_u64(p, v);
@@ -180,7 +180,7 @@ LW__INLINE void lw_this_cpu_add_u64(uint64_t *p, uint64_t v)
 
 /* Adds as lw_this_cpu_add_u64() and returns the CPU whose copy has it; -1: a second word has, which is no CPU's. That is always so where
  * values have no sequences. */
-LW__INLINE int lw_this_cpu_add_cpu_u64(uint64_t *p, uint64_t v)
+LW_ALWAYS_INLINE int lw_this_cpu_add_cpu_u64(uint64_t *p, uint64_t v)
 {
     struct lw__rt_view rt = LW__RT(value_limit);
     uint64_t at;
@@ -189,12 +189,12 @@ LW__INLINE int lw_this_cpu_add_cpu_u64(uint64_t *p, uint64_t v)
     return lw__percpu_add_cpu_slow(p, v);
 }
 
-LW__INLINE void lw_this_cpu_sub_u32(uint32_t *p, uint32_t v)
+LW_ALWAYS_INLINE void lw_this_cpu_sub_u32(uint32_t *p, uint32_t v)
 {
     lw_this_cpu_add_u32(p, 0u - v);
 }
 
-LW__INLINE void lw_this_cpu_sub_u64(uint64_t *p, uint64_t v)
+LW_ALWAYS_INLINE void lw_this_cpu_sub_u64(uint64_t *p, uint64_t v)
 {
     lw_this_cpu_add_u64(p, (uint64_t)0 - v);
 }
@@ -214,7 +214,7 @@ LW_API void lw_percpu_sum_many_u64(uint64_t *const *p, size_t n, uint64_t *sums)
 
 #define LW__VALUE_FUNCTIONS(bits, T)                                                                                         \
     /* The current CPU's value, at some moment during the call. */                                                           \
-    LW__INLINE T lw_this_cpu_read_u##bits(const T *p)                                                                        \
+    LW_ALWAYS_INLINE T lw_this_cpu_read_u##bits(const T *p)                                                                  \
     {                                                                                                                        \
         T old;                                                                                                               \
         T *w = (T *)(uintptr_t)p;                                                                                            \
@@ -229,43 +229,43 @@ LW_API void lw_percpu_sum_many_u64(uint64_t *const *p, size_t n, uint64_t *sums)
     LW__VALUE_FUNCTION(bits, T, or, LW__OR)                                                                                  \
     LW__VALUE_FUNCTION(bits, T, xor, LW__XOR)                                                                                \
     LW__VALUE_FUNCTION(bits, T, fetch_add, LW__FETCH_ADD)                                                                    \
-    LW__INLINE void lw_this_cpu_write_u##bits(T *p, T v)                                                                     \
+    LW_ALWAYS_INLINE void lw_this_cpu_write_u##bits(T *p, T v)                                                               \
     {                                                                                                                        \
         (void)lw__this_cpu_write_u##bits(p, v);                                                                              \
     }                                                                                                                        \
-    LW__INLINE void lw_this_cpu_and_u##bits(T *p, T v)                                                                       \
+    LW_ALWAYS_INLINE void lw_this_cpu_and_u##bits(T *p, T v)                                                                 \
     {                                                                                                                        \
         (void)lw__this_cpu_and_u##bits(p, v);                                                                                \
     }                                                                                                                        \
     /* Clears the bits that are set in v. */                                                                                 \
-    LW__INLINE void lw_this_cpu_andnot_u##bits(T *p, T v)                                                                    \
+    LW_ALWAYS_INLINE void lw_this_cpu_andnot_u##bits(T *p, T v)                                                              \
     {                                                                                                                        \
         (void)lw__this_cpu_and_u##bits(p, (T)~v);                                                                            \
     }                                                                                                                        \
-    LW__INLINE void lw_this_cpu_or_u##bits(T *p, T v)                                                                        \
+    LW_ALWAYS_INLINE void lw_this_cpu_or_u##bits(T *p, T v)                                                                  \
     {                                                                                                                        \
         (void)lw__this_cpu_or_u##bits(p, v);                                                                                 \
     }                                                                                                                        \
-    LW__INLINE void lw_this_cpu_xor_u##bits(T *p, T v)                                                                       \
+    LW_ALWAYS_INLINE void lw_this_cpu_xor_u##bits(T *p, T v)                                                                 \
     {                                                                                                                        \
         (void)lw__this_cpu_xor_u##bits(p, v);                                                                                \
     }                                                                                                                        \
     /* Returns the value before. */                                                                                          \
-    LW__INLINE T lw_this_cpu_xchg_u##bits(T *p, T v)                                                                         \
+    LW_ALWAYS_INLINE T lw_this_cpu_xchg_u##bits(T *p, T v)                                                                   \
     {                                                                                                                        \
         return lw__this_cpu_xchg_u##bits(p, v);                                                                              \
     }                                                                                                                        \
-    LW__INLINE T lw_this_cpu_fetch_add_u##bits(T *p, T v)                                                                    \
+    LW_ALWAYS_INLINE T lw_this_cpu_fetch_add_u##bits(T *p, T v)                                                              \
     {                                                                                                                        \
         return lw__this_cpu_fetch_add_u##bits(p, v);                                                                         \
     }                                                                                                                        \
     /* Returns the value after. */                                                                                           \
-    LW__INLINE T lw_this_cpu_add_return_u##bits(T *p, T v)                                                                   \
+    LW_ALWAYS_INLINE T lw_this_cpu_add_return_u##bits(T *p, T v)                                                             \
     {                                                                                                                        \
         return (T)(lw__this_cpu_fetch_add_u##bits(p, v) + v);                                                                \
     }                                                                                                                        \
     /* Stores v if the current CPU's value equals `expected`; returns the value before: equal to `expected` means stored. */ \
-    LW__INLINE T lw_this_cpu_cmpxchg_u##bits(T *p, T expected, T v)                                                          \
+    LW_ALWAYS_INLINE T lw_this_cpu_cmpxchg_u##bits(T *p, T expected, T v)                                                    \
     {                                                                                                                        \
         T old;                                                                                                               \
         struct lw__rt_view rt = LW__RT(value_limit);                                                                         \
@@ -273,20 +273,20 @@ LW_API void lw_percpu_sum_many_u64(uint64_t *const *p, size_t n, uint64_t *sums)
             return old;                                                                                                      \
         return lw__percpu_value_slow_u##bits(p, LW__CMPXCHG, v, expected);                                                   \
     }                                                                                                                        \
-    LW__INLINE T lw_this_cpu_sub_return_u##bits(T *p, T v)                                                                   \
+    LW_ALWAYS_INLINE T lw_this_cpu_sub_return_u##bits(T *p, T v)                                                             \
     {                                                                                                                        \
         return (T)(lw__this_cpu_fetch_add_u##bits(p, (T)(0 - v)) - v);                                                       \
     }                                                                                                                        \
-    LW__INLINE T lw_this_cpu_inc_return_u##bits(T *p)                                                                        \
+    LW_ALWAYS_INLINE T lw_this_cpu_inc_return_u##bits(T *p)                                                                  \
     {                                                                                                                        \
         return lw_this_cpu_add_return_u##bits(p, 1);                                                                         \
     }                                                                                                                        \
-    LW__INLINE T lw_this_cpu_dec_return_u##bits(T *p)                                                                        \
+    LW_ALWAYS_INLINE T lw_this_cpu_dec_return_u##bits(T *p)                                                                  \
     {                                                                                                                        \
         return lw_this_cpu_sub_return_u##bits(p, 1);                                                                         \
     }                                                                                                                        \
     /* True: v is stored. False: the current CPU's value was another one, which *expected receives. */                       \
-    LW__INLINE bool lw_this_cpu_try_cmpxchg_u##bits(T *p, T *expected, T v)                                                  \
+    LW_ALWAYS_INLINE bool lw_this_cpu_try_cmpxchg_u##bits(T *p, T *expected, T v)                                            \
     {                                                                                                                        \
         T old = lw_this_cpu_cmpxchg_u##bits(p, *expected, v);                                                                \
         bool stored = old == *expected;                                                                                      \
@@ -387,19 +387,19 @@ LW__INLINE bool lw__percpu_try_pop_cpu(struct lw_percpu_node **list, struct lw_p
 }
 
 /* Adds a chain of nodes, each of which points to the next one, from `first` to `last`: in one step. Returns the CPU to whose list. */
-LW__INLINE unsigned lw_percpu_push_chain(struct lw_percpu_node **list, struct lw_percpu_node *first,
-                                         struct lw_percpu_node *last)
+LW_ALWAYS_INLINE unsigned lw_percpu_push_chain(struct lw_percpu_node **list, struct lw_percpu_node *first,
+                                               struct lw_percpu_node *last)
 {
     unsigned cpu;
     return __builtin_expect(lw__percpu_try_push(list, first, last, &cpu), 1) ? cpu : lw__percpu_push_slow(list, first, last);
 }
 
-LW__INLINE unsigned lw_percpu_push(struct lw_percpu_node **list, struct lw_percpu_node *node)
+LW_ALWAYS_INLINE unsigned lw_percpu_push(struct lw_percpu_node **list, struct lw_percpu_node *node)
 {
     return lw_percpu_push_chain(list, node, node);
 }
 
-LW__INLINE struct lw_percpu_node *lw_percpu_pop(struct lw_percpu_node **list)
+LW_ALWAYS_INLINE struct lw_percpu_node *lw_percpu_pop(struct lw_percpu_node **list)
 {
     struct lw_percpu_node *node;
     unsigned cpu;
@@ -407,7 +407,7 @@ LW__INLINE struct lw_percpu_node *lw_percpu_pop(struct lw_percpu_node **list)
 }
 
 /* The same; *cpu receives the CPU whose list it was, also where that was empty. */
-LW__INLINE struct lw_percpu_node *lw_percpu_pop_cpu(struct lw_percpu_node **list, unsigned *cpu)
+LW_ALWAYS_INLINE struct lw_percpu_node *lw_percpu_pop_cpu(struct lw_percpu_node **list, unsigned *cpu)
 {
     struct lw_percpu_node *node = NULL;
     return __builtin_expect(lw__percpu_try_pop_cpu(list, &node, cpu), 1) ? node : lw__percpu_pop_slow(list, cpu);
@@ -464,36 +464,36 @@ struct lw_counter {
 };
 
 /* 0, or -ENOMEM. */
-static inline int lw_counter_init(struct lw_counter *c)
+LW_INLINE int lw_counter_init(struct lw_counter *c)
 {
     c->words = (uint64_t *)lw_percpu_alloc(sizeof(uint64_t), sizeof(uint64_t));
     return c->words ? 0 : -12 /* ENOMEM on every Linux architecture; errno.h stays out of this header */;
 }
 
-LW__INLINE void lw_counter_add(struct lw_counter *c, int64_t v)
+LW_ALWAYS_INLINE void lw_counter_add(struct lw_counter *c, int64_t v)
 {
     lw_this_cpu_add_u64(c->words, (uint64_t)v);
 }
 
-LW__INLINE void lw_counter_inc(struct lw_counter *c)
+LW_ALWAYS_INLINE void lw_counter_inc(struct lw_counter *c)
 {
     lw_this_cpu_add_u64(c->words, 1);
 }
 
-static inline int64_t lw_counter_sum(const struct lw_counter *c)
+LW_INLINE int64_t lw_counter_sum(const struct lw_counter *c)
 {
     return (int64_t)lw_percpu_sum_u64(c->words);
 }
 
 /* The sums of an array of n counters, at a lower price than one by one; see lw_percpu_sum_many_u64(). */
-static inline void lw_counter_sum_many(const struct lw_counter *counters, size_t n, int64_t *sums)
+LW_INLINE void lw_counter_sum_many(const struct lw_counter *counters, size_t n, int64_t *sums)
 {
     if (n)
         lw_percpu_sum_many_u64(&counters->words, n, (uint64_t *)sums);
 }
 
 /* No thread may use the counter any more. */
-static inline void lw_counter_destroy(struct lw_counter *c)
+LW_INLINE void lw_counter_destroy(struct lw_counter *c)
 {
     lw_percpu_free(c->words);
     c->words = NULL;

@@ -22,24 +22,24 @@
 #define LW__SIZED(name, bits) LW__CAT(name##_u, bits)
 
 /* Pointers: the same operations on the unsigned integer of that size. */
-static inline void *lw_this_cpu_read_ptr(void *const *p)
+LW_INLINE void *lw_this_cpu_read_ptr(void *const *p)
 {
     return (void *)(uintptr_t)LW__SIZED(lw_this_cpu_read, LW__LONG_BITS)((const LW__WORD(LW__LONG_BITS) *)(const void *)p);
 }
 
-static inline void lw_this_cpu_write_ptr(void **p, const void *v)
+LW_INLINE void lw_this_cpu_write_ptr(void **p, const void *v)
 {
     LW__SIZED(lw_this_cpu_write, LW__LONG_BITS)((LW__WORD(LW__LONG_BITS) *)(void *)p, (LW__WORD(LW__LONG_BITS))(uintptr_t)v);
 }
 
-static inline void *lw_this_cpu_xchg_ptr(void **p, const void *v)
+LW_INLINE void *lw_this_cpu_xchg_ptr(void **p, const void *v)
 {
     return (void *)(uintptr_t)LW__SIZED(lw_this_cpu_xchg, LW__LONG_BITS)((LW__WORD(LW__LONG_BITS) *)(void *)p,
                                                                          (LW__WORD(LW__LONG_BITS))(uintptr_t)v);
 }
 
 /* Stores v if the current CPU's pointer equals `expected`; returns the pointer before. */
-static inline void *lw_this_cpu_cmpxchg_ptr(void **p, const void *expected, const void *v)
+LW_INLINE void *lw_this_cpu_cmpxchg_ptr(void **p, const void *expected, const void *v)
 {
     return (void *)(uintptr_t)LW__SIZED(lw_this_cpu_cmpxchg, LW__LONG_BITS)((LW__WORD(LW__LONG_BITS) *)(void *)p,
                                                                             (LW__WORD(LW__LONG_BITS))(uintptr_t)expected,

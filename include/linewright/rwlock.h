@@ -127,7 +127,7 @@ static inline uintptr_t lw__rw_position(const struct lw_rwlock *l)
 #include <linewright/rwlock_mark.h>
 
 /* Takes the lock for reading. -EDEADLK: the calling thread holds it for writing; -EAGAIN: 2^20 readers. */
-__attribute__((always_inline)) static inline int lw_rwlock_read_lock(struct lw_rwlock *l)
+LW_ALWAYS_INLINE int lw_rwlock_read_lock(struct lw_rwlock *l)
 {
     struct lw__rw_thread *self = lw__rw_self;
     if (__builtin_expect(self && lw__rw_mark(self, l), 1))
@@ -136,7 +136,7 @@ __attribute__((always_inline)) static inline int lw_rwlock_read_lock(struct lw_r
 }
 
 /* The same if no writer is inside or waits: -EBUSY otherwise. Async-signal-safe. */
-__attribute__((always_inline)) static inline int lw_rwlock_try_read(struct lw_rwlock *l)
+LW_ALWAYS_INLINE int lw_rwlock_try_read(struct lw_rwlock *l)
 {
     struct lw__rw_thread *self = lw__rw_self;
     if (__builtin_expect(self && lw__rw_mark(self, l), 1))
@@ -145,7 +145,7 @@ __attribute__((always_inline)) static inline int lw_rwlock_try_read(struct lw_rw
 }
 
 /* 0, or -EPERM where no thread holds the lock for reading; that is not noticed while read locks are handed over. */
-__attribute__((always_inline)) static inline int lw_rwlock_read_unlock(struct lw_rwlock *l)
+LW_ALWAYS_INLINE int lw_rwlock_read_unlock(struct lw_rwlock *l)
 {
     struct lw__rw_thread *self = lw__rw_self;
     if (__builtin_expect(self && lw__rw_unmark(self, l), 1))

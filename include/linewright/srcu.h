@@ -182,6 +182,22 @@ template <class Flavour> int lw_srcu_init(Flavour *s)
 #define lw_srcu_init(s) lw__srcu_init(LW__SRCU(s), LW__SRCU_FLAVOUR(s))
 #endif
 
+/* The same, a function for each flavour: for languages that have no macros of C. */
+LW_INLINE int lw_srcu_init_normal(struct lw_srcu_normal *s)
+{
+    return lw__srcu_init((struct lw_srcu *)s, LW__SRCU_NORMAL);
+}
+
+LW_INLINE int lw_srcu_init_fast(struct lw_srcu_fast *s)
+{
+    return lw__srcu_init((struct lw_srcu *)s, LW__SRCU_FAST);
+}
+
+LW_INLINE int lw_srcu_init_fast_updown(struct lw_srcu_fast_updown *s)
+{
+    return lw__srcu_init((struct lw_srcu *)s, LW__SRCU_FAST_UPDOWN);
+}
+
 /* Ends a domain that no thread uses any more. -EBUSY while a reader is inside; -EAGAIN while callbacks are queued (call
  * lw_srcu_barrier() first) or a thread waits for a grace period; -EINVAL when not initialised; membarrier's error, such as -EPERM,
  * when it is denied. After an error the domain stays usable, lw_srcu_describe() has the counts, and LINEWRIGHT_VERBOSE=1 prints
@@ -411,7 +427,7 @@ __attribute__((always_inline)) static inline void lw__srcu_unlock(struct lw_srcu
 
 /* True: the calling thread is in a critical section of the domain that began in it. Known only in code compiled with LW_DEBUG, and
  * while at most 4096 critical sections are open; elsewhere always true. For assertions: assert(lw_srcu_read_lock_held(s)). */
-static inline bool lw_srcu_read_lock_held(const struct lw_srcu *s)
+LW_INLINE bool lw_srcu_read_lock_held(const struct lw_srcu *s)
 {
 #ifdef LW_DEBUG
     return lw__srcu_debug_held(s);
@@ -453,18 +469,18 @@ static inline int lw__srcu_checked_call_free(struct lw_srcu *s, struct lw_srcu_h
 #define LW__SRCU_UNLOCKING(s, flavour, index) ((void)0)
 #endif
 
-#define LW__SRCU_READER(lock, unlock, type, flavour, barrier, handed_on)                                \
-    __attribute__((always_inline, warn_unused_result)) static inline lw_srcu_index lock(struct type *s) \
-    {                                                                                                   \
-        lw_srcu_index index;                                                                            \
-        index.ticket = LW__SRCU_LOCKED((struct lw_srcu *)s, flavour, handed_on);                        \
-        index.pair = lw__srcu_lock((struct lw_srcu *)s, barrier);                                       \
-        return index;                                                                                   \
-    }                                                                                                   \
-    __attribute__((always_inline)) static inline void unlock(struct type *s, lw_srcu_index index)       \
-    {                                                                                                   \
-        LW__SRCU_UNLOCKING((struct lw_srcu *)s, flavour, index);                                        \
-        lw__srcu_unlock((struct lw_srcu *)s, index.pair, barrier);                                      \
+#define LW__SRCU_READER(lock, unlock, type, flavour, barrier, handed_on)                    \
+    __attribute__((warn_unused_result)) LW_ALWAYS_INLINE lw_srcu_index lock(struct type *s) \
+    {                                                                                       \
+        lw_srcu_index index;                                                                \
+        index.ticket = LW__SRCU_LOCKED((struct lw_srcu *)s, flavour, handed_on);            \
+        index.pair = lw__srcu_lock((struct lw_srcu *)s, barrier);                           \
+        return index;                                                                       \
+    }                                                                                       \
+    LW_ALWAYS_INLINE void unlock(struct type *s, lw_srcu_index index)                       \
+    {                                                                                       \
+        LW__SRCU_UNLOCKING((struct lw_srcu *)s, flavour, index);                            \
+        lw__srcu_unlock((struct lw_srcu *)s, index.pair, barrier);                          \
     }
 
 /* ---- readers: one pair per flavour ---- */

@@ -103,7 +103,7 @@ static inline lw_u128 lw_u128_plain(const lw_u128 *p)
 }
 #endif
 
-static inline void lw_write_u128(lw_u128 *p, lw_u128 v)
+LW_INLINE void lw_write_u128(lw_u128 *p, lw_u128 v)
 {
     LW_WIDE_DEBUG_CHECK(p, 16);
     if (LW_U128_HAS_VECTOR())
@@ -113,7 +113,7 @@ static inline void lw_write_u128(lw_u128 *p, lw_u128 v)
 }
 
 /* A plain x86 store is a release. Pairs with lw_read_u128_acquire or stronger */
-static inline void lw_write_u128_release(lw_u128 *p, lw_u128 v)
+LW_INLINE void lw_write_u128_release(lw_u128 *p, lw_u128 v)
 {
     LW_WIDE_BARRIER();
     lw_write_u128(p, v);
@@ -121,7 +121,7 @@ static inline void lw_write_u128_release(lw_u128 *p, lw_u128 v)
 
 /* The fence keeps a later read from being done before the store; pairs with itself in the other thread of a
  * store-buffering pair */
-static inline void lw_write_u128_seq_cst(lw_u128 *p, lw_u128 v)
+LW_INLINE void lw_write_u128_seq_cst(lw_u128 *p, lw_u128 v)
 {
     LW_WIDE_DEBUG_CHECK(p, 16);
     if (LW_U128_HAS_VECTOR()) {
@@ -135,7 +135,7 @@ static inline void lw_write_u128_seq_cst(lw_u128 *p, lw_u128 v)
 
 /* A locked instruction is a full barrier: every order is the same instruction */
 #define LW_U128_ORDER(suffix, casp, pair)                                             \
-    static inline lw_u128 lw_xchg_u128##suffix(lw_u128 *p, lw_u128 v)                 \
+    LW_INLINE lw_u128 lw_xchg_u128##suffix(lw_u128 *p, lw_u128 v)                     \
     {                                                                                 \
         return lw_u128_xchg(p, v);                                                    \
     }                                                                                 \
@@ -143,10 +143,10 @@ static inline void lw_write_u128_seq_cst(lw_u128 *p, lw_u128 v)
     {                                                                                 \
         return lw_u128_cas(p, old, desired);                                          \
     }
-#define LW_U128_READ_RW(suffix, casp, pair)                   \
-    static inline lw_u128 lw_read_u128_rw##suffix(lw_u128 *p) \
-    {                                                         \
-        return lw_u128_read_rw(p);                            \
+#define LW_U128_READ_RW(suffix, casp, pair)               \
+    LW_INLINE lw_u128 lw_read_u128_rw##suffix(lw_u128 *p) \
+    {                                                     \
+        return lw_u128_read_rw(p);                        \
     }
 
 #elif defined(LW_WIDE_ARM64)
@@ -186,16 +186,16 @@ static inline lw_u128 lw_u128_plain(const lw_u128 *p)
 }
 #endif
 
-#define LW_U128_WRITE(suffix, vector, casp, pair)                   \
-    static inline void lw_write_u128##suffix(lw_u128 *p, lw_u128 v) \
-    {                                                               \
-        LW_WIDE_DEBUG_CHECK(p, 16);                                 \
-        if (LW_U128_HAS_VECTOR())                                   \
-            lw_##vector##_write_u128(p, v);                         \
-        else if (LW_U128_HAS_LSE())                                 \
-            lw_##casp##_loop_xchg_u128(p, v);                       \
-        else                                                        \
-            lw_##pair##_xchg_u128(p, v);                            \
+#define LW_U128_WRITE(suffix, vector, casp, pair)               \
+    LW_INLINE void lw_write_u128##suffix(lw_u128 *p, lw_u128 v) \
+    {                                                           \
+        LW_WIDE_DEBUG_CHECK(p, 16);                             \
+        if (LW_U128_HAS_VECTOR())                               \
+            lw_##vector##_write_u128(p, v);                     \
+        else if (LW_U128_HAS_LSE())                             \
+            lw_##casp##_loop_xchg_u128(p, v);                   \
+        else                                                    \
+            lw_##pair##_xchg_u128(p, v);                        \
     }
 /* Pairs with nothing */
 LW_U128_WRITE(, stp, casp, ldxp_stxp)
@@ -205,7 +205,7 @@ LW_U128_WRITE(_release, dmb_stp, caspl, ldxp_stlxp)
 LW_U128_WRITE(_seq_cst, dmb_stp_dmb, caspal, ldxp_stlxp_dmb)
 
 #define LW_U128_ORDER(suffix, casp, pair)                                                                 \
-    static inline lw_u128 lw_xchg_u128##suffix(lw_u128 *p, lw_u128 v)                                     \
+    LW_INLINE lw_u128 lw_xchg_u128##suffix(lw_u128 *p, lw_u128 v)                                         \
     {                                                                                                     \
         LW_WIDE_DEBUG_CHECK(p, 16);                                                                       \
         return LW_U128_HAS_LSE() ? lw_##casp##_loop_xchg_u128(p, v) : lw_##pair##_xchg_u128(p, v);        \
@@ -216,7 +216,7 @@ LW_U128_WRITE(_seq_cst, dmb_stp_dmb, caspal, ldxp_stlxp_dmb)
         return LW_U128_HAS_LSE() ? lw_##casp##_u128(p, old, desired) : lw_##pair##_u128(p, old, desired); \
     }
 #define LW_U128_READ_RW(suffix, casp, pair)                                             \
-    static inline lw_u128 lw_read_u128_rw##suffix(lw_u128 *p)                           \
+    LW_INLINE lw_u128 lw_read_u128_rw##suffix(lw_u128 *p)                               \
     {                                                                                   \
         LW_WIDE_DEBUG_CHECK(p, 16);                                                     \
         return LW_U128_HAS_LSE() ? lw_##casp##_read_u128(p) : lw_##pair##_read_u128(p); \
@@ -245,24 +245,24 @@ static inline lw_u128 lw_u128_plain_relaxed(const lw_u128 *p)
 #define LW_U128_NO_READ
 #endif
 
-static inline void lw_write_u128(lw_u128 *p, lw_u128 v)
+LW_INLINE void lw_write_u128(lw_u128 *p, lw_u128 v)
 {
     LW_WIDE_CHECK(p, 16);
     lw_sync_cas_loop_xchg_u128(p, v);
 }
 
-static inline void lw_write_u128_release(lw_u128 *p, lw_u128 v)
+LW_INLINE void lw_write_u128_release(lw_u128 *p, lw_u128 v)
 {
     lw_write_u128(p, v);
 }
 
-static inline void lw_write_u128_seq_cst(lw_u128 *p, lw_u128 v)
+LW_INLINE void lw_write_u128_seq_cst(lw_u128 *p, lw_u128 v)
 {
     lw_write_u128(p, v);
 }
 
 #define LW_U128_ORDER(suffix, casp, pair)                                             \
-    static inline lw_u128 lw_xchg_u128##suffix(lw_u128 *p, lw_u128 v)                 \
+    LW_INLINE lw_u128 lw_xchg_u128##suffix(lw_u128 *p, lw_u128 v)                     \
     {                                                                                 \
         LW_WIDE_CHECK(p, 16);                                                         \
         return lw_sync_cas_loop_xchg_u128(p, v);                                      \
@@ -272,11 +272,11 @@ static inline void lw_write_u128_seq_cst(lw_u128 *p, lw_u128 v)
         LW_WIDE_CHECK(p, 16);                                                         \
         return lw_sync_cas_u128(p, old, desired);                                     \
     }
-#define LW_U128_READ_RW(suffix, casp, pair)                   \
-    static inline lw_u128 lw_read_u128_rw##suffix(lw_u128 *p) \
-    {                                                         \
-        LW_WIDE_CHECK(p, 16);                                 \
-        return lw_sync_cas_read_u128(p);                      \
+#define LW_U128_READ_RW(suffix, casp, pair)               \
+    LW_INLINE lw_u128 lw_read_u128_rw##suffix(lw_u128 *p) \
+    {                                                     \
+        LW_WIDE_CHECK(p, 16);                             \
+        return lw_sync_cas_read_u128(p);                  \
     }
 
 #endif
@@ -293,20 +293,20 @@ LW_U128_READ_RW(_acquire, caspa, ldaxp_stxp)
 #undef LW_U128_READ_RW
 #undef LW_U128_WRITE
 
-#define LW_U128_CMPXCHG(suffix)                                                                    \
-    static inline lw_u128 lw_cmpxchg_u128##suffix(lw_u128 *p, lw_u128 expected, lw_u128 desired)   \
-    {                                                                                              \
-        lw_u128_try##suffix(p, &expected, desired);                                                \
-        return expected;                                                                           \
-    }                                                                                              \
-    static inline bool lw_try_cmpxchg_u128##suffix(lw_u128 *p, lw_u128 *expected, lw_u128 desired) \
-    {                                                                                              \
-        lw_u128 old = *expected;                                                                   \
-                                                                                                   \
-        if (lw_u128_try##suffix(p, &old, desired))                                                 \
-            return true;                                                                           \
-        *expected = old; /* not after a success: see LW_TRY_CMPXCHG_1 in atomic.h */               \
-        return false;                                                                              \
+#define LW_U128_CMPXCHG(suffix)                                                                \
+    LW_INLINE lw_u128 lw_cmpxchg_u128##suffix(lw_u128 *p, lw_u128 expected, lw_u128 desired)   \
+    {                                                                                          \
+        lw_u128_try##suffix(p, &expected, desired);                                            \
+        return expected;                                                                       \
+    }                                                                                          \
+    LW_INLINE bool lw_try_cmpxchg_u128##suffix(lw_u128 *p, lw_u128 *expected, lw_u128 desired) \
+    {                                                                                          \
+        lw_u128 old = *expected;                                                               \
+                                                                                               \
+        if (lw_u128_try##suffix(p, &old, desired))                                             \
+            return true;                                                                       \
+        *expected = old; /* not after a success: see LW_TRY_CMPXCHG_1 in atomic.h */           \
+        return false;                                                                          \
     }
 LW_U128_CMPXCHG()
 LW_U128_CMPXCHG(_relaxed)
@@ -324,10 +324,10 @@ lw_u128 lw_read_u128_acquire(const lw_u128 *p) LW_WIDE_READ_UNKNOWN;
 /* lw_read_u128: never writes; out of line where the CPU is not known to have such a read, which asks it, or refuses.
  * lw_read_u128_any: on every CPU; where there is no such read as lw_read_u128_rw, which needs writable memory. */
 #if defined(LW_U128_NO_READ)
-#define LW_U128_READ(suffix)                                   \
-    static inline lw_u128 lw_read_u128_any##suffix(lw_u128 *p) \
-    {                                                          \
-        return lw_read_u128_rw##suffix(p);                     \
+#define LW_U128_READ(suffix)                               \
+    LW_INLINE lw_u128 lw_read_u128_any##suffix(lw_u128 *p) \
+    {                                                      \
+        return lw_read_u128_rw##suffix(p);                 \
     }
 #else
 #if defined(LW_WIDE_X86_64) || defined(LW_WIDE_ARM64)
@@ -336,12 +336,12 @@ lw_u128 lw_read_u128_acquire(const lw_u128 *p) LW_WIDE_READ_UNKNOWN;
 #define LW_U128_READ_ELSEWHERE(p) lw_u128_plain(p)
 #endif
 #define LW_U128_READ(suffix)                                                                 \
-    static inline lw_u128 lw_read_u128##suffix(const lw_u128 *p)                             \
+    LW_INLINE lw_u128 lw_read_u128##suffix(const lw_u128 *p)                                 \
     {                                                                                        \
         LW_WIDE_DEBUG_CHECK(p, 16);                                                          \
         return LW_U128_HAS_VECTOR() ? lw_u128_plain##suffix(p) : LW_U128_READ_ELSEWHERE(p);  \
     }                                                                                        \
-    static inline lw_u128 lw_read_u128_any##suffix(lw_u128 *p)                               \
+    LW_INLINE lw_u128 lw_read_u128_any##suffix(lw_u128 *p)                                   \
     {                                                                                        \
         LW_WIDE_DEBUG_CHECK(p, 16);                                                          \
         return LW_U128_HAS_VECTOR() ? lw_u128_plain##suffix(p) : lw_read_u128_rw##suffix(p); \
@@ -354,7 +354,7 @@ LW_U128_READ(_acquire)
 #undef LW_U128_READ_ELSEWHERE
 
 /* Whether lw_read_u128 may be called. */
-static inline bool lw_has_read_u128(void)
+LW_INLINE bool lw_has_read_u128(void)
 {
 #if defined(LW_U128_NO_READ)
     return false;
@@ -364,7 +364,7 @@ static inline bool lw_has_read_u128(void)
 }
 
 /* Whether the others may be called. */
-static inline bool lw_has_u128(void)
+LW_INLINE bool lw_has_u128(void)
 {
 #if defined(LW_WIDE_X86_64) && !defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16) && !defined(LW_NO_POLICY)
     return (lw_wide_detect() & LW_WIDE_CAS) != 0;

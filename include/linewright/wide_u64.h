@@ -14,7 +14,7 @@
 
 /* Reads and writes */
 
-static inline uint64_t lw_read_u64_relaxed(const lw_u64 *p)
+LW_INLINE uint64_t lw_read_u64_relaxed(const lw_u64 *p)
 {
     LW_WIDE_DEBUG_CHECK(p, 8);
 #if defined(__SSE2__)
@@ -39,7 +39,7 @@ static inline uint64_t lw_read_u64_relaxed(const lw_u64 *p)
 }
 
 /* A plain x86 load is an acquire. Pairs with lw_write_u64_release or stronger */
-static inline uint64_t lw_read_u64_acquire(const lw_u64 *p)
+LW_INLINE uint64_t lw_read_u64_acquire(const lw_u64 *p)
 {
     uint64_t v = lw_read_u64_relaxed(p);
 
@@ -48,7 +48,7 @@ static inline uint64_t lw_read_u64_acquire(const lw_u64 *p)
 }
 
 /* The fence of sequential consistency is the writer's: lw_write_u64_seq_cst */
-static inline uint64_t lw_read_u64(const lw_u64 *p)
+LW_INLINE uint64_t lw_read_u64(const lw_u64 *p)
 {
     uint64_t v;
 
@@ -58,7 +58,7 @@ static inline uint64_t lw_read_u64(const lw_u64 *p)
     return v;
 }
 
-static inline void lw_write_u64(lw_u64 *p, uint64_t v)
+LW_INLINE void lw_write_u64(lw_u64 *p, uint64_t v)
 {
     LW_WIDE_DEBUG_CHECK(p, 8);
 #if defined(__SSE2__)
@@ -74,7 +74,7 @@ static inline void lw_write_u64(lw_u64 *p, uint64_t v)
 }
 
 /* A plain x86 store is a release. Pairs with lw_read_u64_acquire or stronger */
-static inline void lw_write_u64_release(lw_u64 *p, uint64_t v)
+LW_INLINE void lw_write_u64_release(lw_u64 *p, uint64_t v)
 {
     LW_WIDE_BARRIER();
     lw_write_u64(p, v);
@@ -82,7 +82,7 @@ static inline void lw_write_u64_release(lw_u64 *p, uint64_t v)
 
 /* The fence keeps a later read from being done before the store; pairs with itself in the other thread of a
  * store-buffering pair */
-static inline void lw_write_u64_seq_cst(lw_u64 *p, uint64_t v)
+LW_INLINE void lw_write_u64_seq_cst(lw_u64 *p, uint64_t v)
 {
     lw_write_u64_release(p, v);
     lw_full_fence();

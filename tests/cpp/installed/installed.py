@@ -234,7 +234,7 @@ def built_examples(prefix: Path, folder: Path) -> int:
 MARK = '__attribute__((visibility("default")))'
 TYPE = (
     r"(?:__thread )?(?:const |char|struct \w+|enum "
-    r"\w+|unsigned|void|int|bool|_Bool|size_t|\w+_t|lw_u\d+)[\w \*]*?"
+    r"\w+|unsigned|void|int|bool|_Bool|size_t|\w+_t|lw_u\d+|lw_srcu_index)[\w \*]*?"
 )
 
 
@@ -257,6 +257,8 @@ def exported(prefix: Path) -> str:
         "-O2",
         "-E",
         "-P",
+        f"-DLW_INLINE={MARK}",  # as the file that makes functions of them
+        f"-DLW_ALWAYS_INLINE={MARK}",
         f"-I{prefix / 'include'}",
         "-x",
         "c",
@@ -265,10 +267,11 @@ def exported(prefix: Path) -> str:
     )
     declared: set[str] = set()
     unmarked: set[str] = set()
+    text = text.replace("__attribute__((warn_unused_result)) ", "")
     for statement in (" ".join(piece.split()) for piece in re.split(r"[;{}]", text)):
         name = re.fullmatch(
             rf"(?:extern )?(?:{re.escape(MARK)} )?(?:extern )?{TYPE}\b"
-            r"(lw_\w+)(?:\(.*\)| __attribute__\(\(tls_model.*\)\))?",
+            r"(lw_\w+)(?: ?\(.*\)| __attribute__\(\(tls_model.*\)\))?",
             statement,
         )
         if name and MARK in statement:

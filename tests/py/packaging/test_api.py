@@ -44,7 +44,11 @@ def test_every_function_has_its_place_and_its_comment(reference, name: str):
         capture_output=True,
         text=True,
     ).stdout  # what other architectures declare is not in the reference
-    declared = set(re.findall(r"^LW_API [^;(]*?\b(lw_[a-z]\w+)\(", source, re.MULTILINE))
+    declared = set(
+        re.findall(
+            r"^(?:LW_API|LW_INLINE|LW_ALWAYS_INLINE) [^;(]*?\b(lw_[a-z]\w+)\(", source, re.MULTILINE
+        )
+    )
     declared &= set(re.findall(r"\b(lw_\w+)\(", seen))
     assert [function for function in sorted(declared) if function not in text] == []
     opening = re.search(r"/\*[\s*]*(.{30})", source)[1]

@@ -94,7 +94,9 @@ def test_a_headers_page_has_its_functions(pages, name: str):
     text = shown(pages / f"man3/linewright_{name}.3")
     assert f"#include <linewright/{name}.h>" in text
     source = (ROOT / f"include/linewright/{name}.h").read_text()
-    documented = re.findall(r"\*/\nLW_API [^;(]*?\b(lw_\w+)\(", source)
+    documented = re.findall(
+        r"\*/\n(?:LW_API|LW_INLINE|LW_ALWAYS_INLINE) [^;(]*?\b(lw_\w+)\(", source
+    )
     assert [function for function in documented if f"{function}(" not in text] == []
 
 

@@ -54,17 +54,20 @@
         return zero;                                                            \
     }
 
+#ifndef LW_INLINE /* as api.h has it, for the form that is an operation of atomic.h as well */
+#define LW_INLINE static inline
+#endif
 /* `xchg` with memory, which is locked without a prefix: returns the old value. The unsuffixed one is at once the
  * operation of that name in atomic.h, so it must be seen by ThreadSanitizer, which sees no assembly. */
 #ifdef LW_THREAD_SANITIZER
-#define LW_X86_XCHG(form, bits, s, reg, ...)                                              \
-    static inline uint##bits##_t lw_##form##_u##bits(uint##bits##_t *p, uint##bits##_t v) \
-    {                                                                                     \
-        return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);                               \
+#define LW_X86_XCHG(how, form, bits, s, reg, ...)                               \
+    how uint##bits##_t lw_##form##_u##bits(uint##bits##_t *p, uint##bits##_t v) \
+    {                                                                           \
+        return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);                     \
     }
 #else
-#define LW_X86_XCHG(form, bits, s, reg, ...)                                                                  \
-    static inline uint##bits##_t lw_##form##_u##bits(uint##bits##_t *p, uint##bits##_t v)                     \
+#define LW_X86_XCHG(how, form, bits, s, reg, ...)                                                             \
+    how uint##bits##_t lw_##form##_u##bits(uint##bits##_t *p, uint##bits##_t v)                               \
     {                                                                                                         \
         __asm__ __volatile__("xchg" s " %[v], (%[p])" : "+m"(*p), [v] "+" reg(v) : [p] "r"(p) : __VA_ARGS__); \
         return v;                                                                                             \
@@ -77,7 +80,7 @@
     LW_X86_VOID(lock_or, "or", bits, s, imm, "cc", "memory")     \
     LW_X86_VOID(lock_xor, "xor", bits, s, imm, "cc", "memory")   \
     LW_X86_XADD(lock_xadd, bits, s, reg, "cc", "memory")         \
-    LW_X86_XCHG(xchg, bits, s, reg, "memory")                    \
+    LW_X86_XCHG(LW_INLINE, xchg, bits, s, reg, "memory")         \
     LW_X86_CMPXCHG(lock_cmpxchg, bits, s, reg, "cc", "memory")   \
     LW_X86_SUB_TEST(lock_sub_test, bits, s, imm, "cc", "memory") \
     LW_X86_VOID(lock_add_relaxed, "add", bits, s, imm, "cc")     \
@@ -85,7 +88,7 @@
     LW_X86_VOID(lock_or_relaxed, "or", bits, s, imm, "cc")       \
     LW_X86_VOID(lock_xor_relaxed, "xor", bits, s, imm, "cc")     \
     LW_X86_XADD(lock_xadd_relaxed, bits, s, reg, "cc")           \
-    LW_X86_XCHG(xchg_relaxed, bits, s, reg, "cc")                \
+    LW_X86_XCHG(static inline, xchg_relaxed, bits, s, reg, "cc") \
     LW_X86_CMPXCHG(lock_cmpxchg_relaxed, bits, s, reg, "cc")     \
     LW_X86_SUB_TEST(lock_sub_test_relaxed, bits, s, imm, "cc")
 
