@@ -269,10 +269,20 @@ ALIAS(pthread_rwlock_unlock);
 
 /* ---- what programs find that ask by name ---- */
 
-#define OWN(name) {#name, (void *)(uintptr_t)pthread_##name}
-#ifdef __i386__
-#define OWN64(name) {#name "64", (void *)(uintptr_t)__pthread_##name##64}
-#endif
+/* True: `name` begins with it. Then `name` is what follows. */
+static bool begins(const char **name, const char *with)
+{
+    const char *c = *name;
+    while (*with && *c == *with)
+        c++, with++;
+    if (*with)
+        return false;
+    *name = c;
+    return true;
+}
+
+#define OWN(name) {#name, (void *)(uintptr_t)pthread_rwlock_##name}
+#define OWN64(name) {#name "64", (void *)(uintptr_t)__pthread_rwlock_##name##64}
 
 void *own_function(const char *name)
 {
@@ -280,19 +290,19 @@ void *own_function(const char *name)
         const char *name;
         void *function;
     } own[] = {
-        OWN(rwlock_init),          OWN(rwlock_destroy),       OWN(rwlock_rdlock),        OWN(rwlock_tryrdlock),
-        OWN(rwlock_timedrdlock),   OWN(rwlock_clockrdlock),   OWN(rwlock_wrlock),        OWN(rwlock_trywrlock),
-        OWN(rwlock_timedwrlock),   OWN(rwlock_clockwrlock),   OWN(rwlock_unlock),
+        OWN(init),          OWN(destroy),       OWN(rdlock),        OWN(tryrdlock),     OWN(timedrdlock), OWN(clockrdlock),
+        OWN(wrlock),        OWN(trywrlock),     OWN(timedwrlock),   OWN(clockwrlock),   OWN(unlock),
 #ifdef __i386__
-        OWN64(rwlock_timedrdlock), OWN64(rwlock_clockrdlock), OWN64(rwlock_timedwrlock), OWN64(rwlock_clockwrlock),
+        OWN64(timedrdlock), OWN64(clockrdlock), OWN64(timedwrlock), OWN64(clockwrlock),
 #endif
     };
-    if (!strncmp(name, "__", 2))
-        name += 2;
-    if (strncmp(name, "pthread_rwlock_", 15) != 0)
+    (void)begins(&name, "__");
+    if (!begins(&name, "pthread_rwlock_"))
         return NULL;
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (!strcmp(own[i].name, name + strlen("pthread_")))
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        const char *rest = name;
+        if (begins(&rest, own[i].name) && !*rest)
             return own[i].function;
+    }
     return NULL;
 }

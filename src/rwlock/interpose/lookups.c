@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -27,7 +28,8 @@
 
 /* ---- the C library's functions ---- */
 
-/* This library has a dlsym() of its own, so the symbol tables are read, as the dynamic linker reads them. */
+/* This library has a dlsym() of its own, so the symbol tables are read, as the dynamic linker reads them. A sanitizer asks dlsym() for the functions behind its own
+ * ones before these can be called: nothing here calls any. */
 struct symbols {
     uintptr_t base;
     const ElfW(Sym) * symbols;
@@ -36,23 +38,17 @@ struct symbols {
     const uint16_t *versions; /* or NULL */
 };
 
-struct search {
-    const char *name;
-    bool behind; /* objects from here on are behind this library */
-    void *found;
-};
-
 /* The dynamic linker has made addresses of what the file says, but for the kernel's own object. */
 static const void *at(uintptr_t base, ElfW(Addr) value)
 {
     return (const void *)(value < base ? base + value : value);
 }
 
-static struct symbols symbols_of(uintptr_t base, const ElfW(Dyn) * d)
+static struct symbols symbols_of(const struct link_map *object)
 {
-    struct symbols s = {.base = base};
-    for (; d->d_tag != DT_NULL; d++) {
-        const void *table = at(base, d->d_un.d_ptr);
+    struct symbols s = {.base = object->l_addr};
+    for (const ElfW(Dyn) *d = object->l_ld; d->d_tag != DT_NULL; d++) {
+        const void *table = at(s.base, d->d_un.d_ptr);
         switch (d->d_tag) {
         case DT_SYMTAB:
             s.symbols = table;
@@ -73,6 +69,13 @@ static struct symbols symbols_of(uintptr_t base, const ElfW(Dyn) * d)
     return s;
 }
 
+static bool same(const char *a, const char *b)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    return *a == *b;
+}
+
 /* A definition that programs linked today would get: one with bit 15 in its version is kept for old ones. */
 static void *defined(const struct symbols *s, const char *name)
 {
@@ -88,33 +91,25 @@ static void *defined(const struct symbols *s, const char *name)
     for (bool last = i < first; !last; last = chain[i - first] & 1, i++) {
         const ElfW(Sym) *symbol = &s->symbols[i];
         if ((chain[i - first] | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF && (symbol->st_info & 15) == STT_FUNC &&
-            !(s->versions && s->versions[i] & 0x8000) && !strcmp(s->names + symbol->st_name, name))
+            !(s->versions && s->versions[i] & 0x8000) && same(s->names + symbol->st_name, name))
             return (void *)(s->base + symbol->st_value);
     }
     return NULL;
 }
 
-static int look_in(struct dl_phdr_info *object, size_t size, void *given)
-{
-    (void)size;
-    struct search *search = given;
-    const ElfW(Dyn) *dynamic = NULL;
-    for (int i = 0; i < object->dlpi_phnum; i++)
-        if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            dynamic = (const void *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
-    if (search->behind && dynamic) {
-        struct symbols symbols = symbols_of(object->dlpi_addr, dynamic);
-        search->found = defined(&symbols, search->name);
-    }
-    search->behind = search->behind || dynamic == _DYNAMIC;
-    return search->found != NULL;
-}
-
+/* The objects that begin with the program stay, up to the C library at least, in this order. */
 void *next_function(const char *name)
 {
-    struct search search = {.name = name};
-    (void)dl_iterate_phdr(look_in, &search);
-    return search.found;
+    bool behind = false;
+    void *found = NULL;
+    for (const struct link_map *object = _r_debug.r_map; object && !found; object = object->l_next) {
+        if (behind) {
+            struct symbols symbols = symbols_of(object);
+            found = defined(&symbols, name);
+        }
+        behind = behind || object->l_ld == _DYNAMIC;
+    }
+    return found;
 }
 
 /* ---- what programs find ---- */
@@ -126,26 +121,26 @@ static const void *object_of(const void *function)
 }
 
 /* What a program gets that found `found`: another library's function is none of ours to replace. */
-static void *instead(void *found, void *own, const char *name)
+static void *instead(void *found, void *own)
 {
     const void *object = object_of(found);
-    return object && object == object_of(next_function(name)) ? own : found;
+    return object && object == object_of((const void *)(uintptr_t)NEXT(pthread_rwlock_init)) ? own : found;
 }
 
 EXPORTED void *dlsym(void *handle, const char *name)
 {
     void *own = own_function(name);
-    if (!own || !next_function(name))
+    if (!own)
         JUMP_TO NEXT(dlsym)(handle, name);
-    return handle == RTLD_NEXT ? own : instead(NEXT(dlsym)(handle, name), own, name);
+    return handle == RTLD_NEXT ? own : instead(NEXT(dlsym)(handle, name), own);
 }
 
 EXPORTED void *dlvsym(void *handle, const char *name, const char *version)
 {
     void *own = own_function(name);
-    if (!own || !next_function(name))
+    if (!own)
         JUMP_TO NEXT(dlvsym)(handle, name, version);
-    return handle == RTLD_NEXT ? own : instead(NEXT(dlvsym)(handle, name, version), own, name);
+    return handle == RTLD_NEXT ? own : instead(NEXT(dlvsym)(handle, name, version), own);
 }
 
 static int without_deepbind(const char *file, int flags)

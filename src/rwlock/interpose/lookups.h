@@ -2,8 +2,8 @@
 #ifndef LINEWRIGHT_SRC_RWLOCK_LOOKUPS_H
 #define LINEWRIGHT_SRC_RWLOCK_LOOKUPS_H
 
-/* The function of the first object behind this library that has one, as dlsym(RTLD_NEXT) finds it from here; NULL: there is none. Takes no lock
- * of the program's and allocates nothing. */
+/* The function of the first object behind this library that has one, as dlsym(RTLD_NEXT) finds it from here; NULL: there is none. Calls no other
+ * function. */
 void *next_function(const char *name);
 
 /* The same with the function's own type, looked for once. Relaxed: each thread finds the same. */
@@ -16,7 +16,8 @@ void *next_function(const char *name);
         next;                                                                                           \
     }))
 
-/* The function of that name that this library has for programs; NULL: it has none. */
+/* The function that this library has for programs, by its name or that of an old libpthread; NULL: it has none. Calls no other function, since a name
+ * may be asked for before any can be called. */
 void *own_function(const char *name);
 
 #endif

@@ -16,8 +16,12 @@
 #define OLDEST "GLIBC_2.2.5"
 #elif defined(__i386__)
 #define OLDEST "GLIBC_2.1"
+#define OLD_NAMES "GLIBC_2.2"
 #else
 #define OLDEST "GLIBC_2.17"
+#endif
+#ifndef OLD_NAMES
+#define OLD_NAMES OLDEST
 #endif
 
 static const char *way_name;
@@ -40,6 +44,13 @@ static void *by_version(void *handle, const char *name) { return dlvsym(handle, 
 static void *behind_the_library(void *handle, const char *name) {
     (void)handle;
     return library_next(name);
+}
+
+/* glibc has these names for programs linked with an old libpthread. */
+static void *by_old_name(void *handle, const char *name) {
+    char old[64];
+    snprintf(old, sizeof old, "__%s", name);
+    return dlvsym(handle, old, OLD_NAMES);
 }
 
 static struct ways found(finds *find, void *handle) {
@@ -189,6 +200,7 @@ int main(int count, char **words) {
     check("a linked library's calls", library_calls());
     check("dlsym of the C library", found(dlsym, threads));
     check("dlvsym of the C library", found(by_version, threads));
+    check("dlvsym of the C library's old names", found(by_old_name, threads));
     check("dlsym(RTLD_DEFAULT)", found(dlsym, RTLD_DEFAULT));
     check("dlvsym(RTLD_DEFAULT)", found(by_version, RTLD_DEFAULT));
     check("dlsym(RTLD_NEXT) of the program", found(dlsym, RTLD_NEXT));
