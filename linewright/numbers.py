@@ -125,11 +125,12 @@ pieces."""
 
 
 def without_numbers(text: str) -> str:
-    """The text with N for every number and range: the same for texts that `together` takes."""
+    """The text with N for every number and range: the same for texts that
+    `merge_texts_with_ranges` takes."""
     return _NUMBERS.sub("N", text)
 
 
-def together(texts: Sequence[str]) -> str:
+def merge_texts_with_ranges(texts: Sequence[str]) -> str:
     """Texts that differ in their numbers only, as one: "3 to 5 of 12 windows"."""
     columns = iter(zip(*(_NUMBERS.findall(text) for text in texts), strict=True))
 
@@ -156,7 +157,7 @@ def estimate(
     return middle if first == last else f"{middle} ({first} to {last})"
 
 
-def of(found: Interval | Estimate | None, unit: str = "") -> str:
+def format_interval(found: Interval | Estimate | None, unit: str = "") -> str:
     """A figure with its interval, where it has one; an absent one is a dash."""
     if found is None:
         return ABSENT
@@ -164,12 +165,12 @@ def of(found: Interval | Estimate | None, unit: str = "") -> str:
     return estimate(value, *((low, high) if confidence > 0 else (value, value)), unit)
 
 
-def of_cost(found: Interval | None) -> str:
+def format_cost_interval(found: Interval | None) -> str:
     """The same of a time for a column headed ns; a long one is in microseconds, with their unit."""
     if found is None or found.median_ns < COARSE_NS:
-        return of(found)
+        return format_interval(found)
     parts = {f"{name}_ns": getattr(found, f"{name}_ns") / 1e3 for name in ("median", "low", "high")}
-    return of(msgspec.structs.replace(found, **parts), "µs")
+    return format_interval(msgspec.structs.replace(found, **parts), "µs")
 
 
 def change(low: float | None, high: float | None, scale: str, behind: int = 1) -> str:

@@ -38,7 +38,8 @@ def cache_sentences(m: MachineAnswers) -> list[Sentence]:
 def _instruction(found: CheapestInstruction) -> str:
     """The cheapest instruction on dirty lines, against the others."""
     best = found.best
-    text = f"{best.group.form} writes dirty lines back in {numbers.of(best.per_line, 'ns')} each"
+    per_line = numbers.format_interval(best.per_line, "ns")
+    text = f"{best.group.form} writes dirty lines back in {per_line} each"
     text += f", less than {_each(found.slower)}" if found.slower else ""
     same = [f"{f.group.form} the same within {numbers.at_most(share)}" for f, share in found.same]
     text += f"; {numbers.join(same)}" if same else ""
@@ -46,13 +47,15 @@ def _instruction(found: CheapestInstruction) -> str:
 
 
 def _each(found: Iterable[Fit]) -> str:
-    return numbers.join([f"{f.group.form} {numbers.of(f.per_line, 'ns')}" for f in found])
+    return numbers.join(
+        [f"{f.group.form} {numbers.format_interval(f.per_line, 'ns')}" for f in found]
+    )
 
 
 def _wait(found: Sequence[Fit]) -> list[tuple[str, tuple[str, ...]]]:
     return [
         (
-            f"a wait behind {f.group.form} costs {numbers.of(f.per_wait, 'ns')} on "
+            f"a wait behind {f.group.form} costs {numbers.format_interval(f.per_wait, 'ns')} on "
             f"{f.group.state} lines, {_in_lines(f)}",
             f.ids,
         )
@@ -97,7 +100,8 @@ def _trapped(f: Fit, arch: str) -> str:
     """Only arm64 kernels trap cache maintenance, for errata; on other architectures a long time has
     other causes."""
     cause = ": as much as a system call, so the kernel may trap it" if arch == "arm64" else ""
-    return f"{f.group.form} takes {numbers.of(f.per_line, 'ns')} on {f.group.state} lines{cause}"
+    per_line = numbers.format_interval(f.per_line, "ns")
+    return f"{f.group.form} takes {per_line} on {f.group.state} lines{cause}"
 
 
 _WAITS = {

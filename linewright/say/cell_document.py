@@ -89,9 +89,10 @@ def _figures(s: Summary) -> Iterator[str]:
         yield f"No single figure: {modes_text(s.modes)} of {launches}, work included."
     else:
         sure = f", {s.issue.confidence:.0%} interval" if s.issue.confidence > 0 else ""
-        yield f"Issue interval, work included: {numbers.of(s.issue, 'ns')}{sure}, {launches}."
+        issue = numbers.format_interval(s.issue, "ns")
+        yield f"Issue interval, work included: {issue}{sure}, {launches}."
     if s.exposed:
-        yield f"Exposed cost: {numbers.of(s.exposed, 'ns')}."
+        yield f"Exposed cost: {numbers.format_interval(s.exposed, 'ns')}."
     elif s.withheld:
         yield f"{WITHHELD.capitalize()} ({in_english(s.withheld)})."
 

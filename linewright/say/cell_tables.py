@@ -224,9 +224,9 @@ _GROUP: tuple[Column[Fit | Saving], ...] = (
 )
 TERMS: tuple[Column[Fit], ...] = (
     *_GROUP,
-    Column("ns per line", lambda fit: numbers.of(fit.per_line)),
-    Column("ns per entry", lambda fit: numbers.of(fit.per_entry)),
-    Column("ns per wait", lambda fit: numbers.of(fit.per_wait)),
+    Column("ns per line", lambda fit: numbers.format_interval(fit.per_line)),
+    Column("ns per entry", lambda fit: numbers.format_interval(fit.per_entry)),
+    Column("ns per wait", lambda fit: numbers.format_interval(fit.per_wait)),
     Column("lists", lambda fit: str(fit.cells)),
     Column("misses by", lambda fit: f"{fit.worst_percent:.0f} %"),
 )
@@ -236,13 +236,13 @@ _SAVINGS: tuple[Column[Saving], ...] = (
     Column("entries", lambda saving: str(saving.entries)),
     Column("each", lambda saving: numbers.figure(saving.each_ns / 1e3), "µs"),
     Column("once", lambda saving: numbers.figure(saving.once_ns / 1e3), "µs"),
-    Column("saved", lambda saving: numbers.of(saving.percent), "%"),
+    Column("saved", lambda saving: numbers.format_interval(saving.percent), "%"),
 )
 _LAYOUT = (
     Column("10 MB in 2560 entries of 4 KiB", lambda row: row[0], text=True),
     Column("each", lambda row: numbers.figure(row[1]), "µs"),
     Column("once", lambda row: numbers.figure(row[2]), "µs"),
-    Column("change", lambda row: numbers.of(row[3]), "%"),
+    Column("change", lambda row: numbers.format_interval(row[3]), "%"),
     Column("published, arm64 phone", lambda row: PUBLISHED[row[0].split()[0]]),
 )
 
@@ -312,7 +312,11 @@ def _costs(
     counts = sorted({readers_of(s.cell) for s in costs})
     counts = counts if len(counts) <= MOST_COUNTS else [*counts[: MOST_COUNTS - 1], counts[-1]]
     scaling = [] if delay else reader_cost.scaling([*costs])
-    ratios = {r.form: numbers.of(r.ratio) for r in scaling if r.ratio and r.read_delay == delay}
+    ratios = {
+        r.form: numbers.format_interval(r.ratio)
+        for r in scaling
+        if r.ratio and r.read_delay == delay
+    }
     by_form = {
         form: {readers_of(s.cell): s for s in own}
         for form, own in grouped(rows, lambda s: s.cell.form).items()
@@ -322,7 +326,9 @@ def _costs(
         s = by_form[form].get(count)
         if s is None:
             return numbers.ABSENT
-        return numbers.of(s.exposed if delay else s.issue) + ("?" if s.status != "ok" else "")
+        return numbers.format_interval(s.exposed if delay else s.issue) + (
+            "?" if s.status != "ok" else ""
+        )
 
     def marks(form: str) -> str:
         return "".join(
@@ -344,7 +350,9 @@ def _beside_updaters(sides: Sequence[Side]) -> TextTable:
     """Reader cost and grace-period cost, side by side."""
 
     def issue(name: str) -> Callable[[Side], str]:
-        return lambda side: numbers.of_cost(s.issue if (s := getattr(side, name)) else None)
+        return lambda side: numbers.format_cost_interval(
+            s.issue if (s := getattr(side, name)) else None
+        )
 
     expedited = any(side.updater != "synchronize" for side in sides)
     columns: list[Column[Side]] = [

@@ -142,7 +142,7 @@ def lacking(summaries: Iterable[Summary]) -> list[Sentence]:
         rest = f" and {len(forms) - MOST_FORMS} other forms" if len(forms) > MOST_FORMS else ""
         which = f"{', '.join(forms[:MOST_FORMS])}{rest} ({len(own)} cells)"
         which = own[0].id if len(own) == 1 else which
-        why = numbers.together([s.reason for s in own]) or "no reason given"
+        why = numbers.merge_texts_with_ranges([s.reason for s in own]) or "no reason given"
         lines.append(verbatim(one_line(f"{status}: {which}: {why}"), [s.id for s in own]))
     return lines
 

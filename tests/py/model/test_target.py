@@ -352,5 +352,8 @@ def test_reasons_that_differ_in_their_bounds_are_one_range() -> None:
         "bounds only: 75 to 420 ns on phone-2025",
     ]
     assert len(set(map(numbers.without_numbers, reasons))) == 1
-    assert numbers.together(reasons) == "bounds only: 2 to 420 ns on phone-2025"
-    assert numbers.together(["3 of 12 windows", "5 of 12 windows"]) == "3 to 5 of 12 windows"
+    assert numbers.merge_texts_with_ranges(reasons) == "bounds only: 2 to 420 ns on phone-2025"
+    assert (
+        numbers.merge_texts_with_ranges(["3 of 12 windows", "5 of 12 windows"])
+        == "3 to 5 of 12 windows"
+    )
