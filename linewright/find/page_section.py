@@ -19,7 +19,7 @@ from linewright.find.result_document import (
 )
 from linewright.find.sharing_schema import Hot, Result
 from linewright.say.columns import Column, table_of
-from linewright.say.sentence import Sentence, verbatim
+from linewright.say.sentence import Sentence, sentence_as_written
 from linewright.show.report.parts import Section
 
 
@@ -47,7 +47,7 @@ def section(paths: Sequence[str]) -> tuple[list[str], Section | None]:
     return list(results), Section(
         id="lines",
         title="Lines that travel",
-        lead=verbatim(
+        lead=sentence_as_written(
             "Cache lines that several threads of a program use, the most expensive first, as "
             "linewright find saw them. Shares are of the program's samples, with 95 % intervals; "
             "gains are ceilings, not promises.",
@@ -69,6 +69,6 @@ def _notes(result: Result) -> list[Sentence]:
     """What limits a result; its blind spots always."""
     name = one_line(result.program)
     return [
-        *(verbatim(f"{name}: {one_line(text)}", basis="run") for text in result.notes),
-        verbatim(f"{name}, blind to: {'; '.join(result.blind)}.", basis="rule"),
+        *(sentence_as_written(f"{name}: {one_line(text)}", basis="run") for text in result.notes),
+        sentence_as_written(f"{name}, blind to: {'; '.join(result.blind)}.", basis="rule"),
     ]

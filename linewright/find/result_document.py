@@ -21,7 +21,7 @@ from linewright.find.sharing_schema import (
     Touch,
 )
 from linewright.say.document import Document, TextTable, Topic
-from linewright.say.sentence import Sentence, verbatim
+from linewright.say.sentence import Sentence, sentence_as_written
 
 OPEN = "Undecided whether the line moves between CPUs; a longer run tells"
 MOST_PARTS = 4
@@ -255,8 +255,8 @@ def document(result: Result) -> Document:
         tables=[_table(shown)] if shown else [],
         topics=topics,
         limits=[
-            *(verbatim(text, basis="run") for text in result.notes),
-            verbatim(f"blind to: {'; '.join(result.blind)}", basis="rule"),
+            *(sentence_as_written(text, basis="run") for text in result.notes),
+            sentence_as_written(f"blind to: {'; '.join(result.blind)}", basis="rule"),
         ],
     )
 
@@ -264,7 +264,7 @@ def document(result: Result) -> Document:
 def _of(lines: Sequence[Hot], text: str) -> Sentence:
     """A sentence that rests on these lines, named by their addresses; without any on the run."""
     names = [f"{hot.address:#x}" for hot in lines]
-    return verbatim(text, names, "lines" if names else "run")
+    return sentence_as_written(text, names, "lines" if names else "run")
 
 
 def _alone(result: Result) -> Topic:
@@ -300,10 +300,10 @@ def _helpers(result: Result) -> Topic:
             else f"{call.function}, {call.module}+{call.offset:#x}"
         )
         text = f"{call.count}  {call.helper} from {place}"
-        lines.append(verbatim(text, [call.function], "functions"))
+        lines.append(sentence_as_written(text, [call.function], "functions"))
     if more := result.helpers[SHOWN:]:
         text = f"{len(more)} more call sites: --json lists them."
-        lines.append(verbatim(text, [call.function for call in more], "functions"))
+        lines.append(sentence_as_written(text, [call.function for call in more], "functions"))
     title = "Outline helpers by call site, on whatever line:"
     return Topic(name="helpers", title=title, lines=lines, data=result.helpers)
 

@@ -10,7 +10,7 @@ from linewright.errors import one_line
 from linewright.fleet.fleet_run import MeasureOutcome
 from linewright.fleet.groups import ALIKE, FleetMachine, GroupCost, Groups
 from linewright.say.document import Document, TextTable
-from linewright.say.sentence import Sentence, said, verbatim
+from linewright.say.sentence import Sentence, sentence, sentence_as_written
 
 MOST_NAMES = 6
 """Machines of a group that its line names; the page's table names all."""
@@ -35,7 +35,7 @@ def document(found: Groups, failed: dict[str, MeasureOutcome], plan: str) -> Doc
     return Document(
         title=f"{' in '.join(counts)}, plan {plan}",
         headline=[
-            said(
+            sentence(
                 f"{', '.join(counts)}: within a group no kind of operation differs by more than "
                 f"{ALIKE:.0%} beyond its intervals",
                 cells=[figure.words for figure in found.figures],
@@ -45,7 +45,10 @@ def document(found: Groups, failed: dict[str, MeasureOutcome], plan: str) -> Doc
         facts=[
             line
             for number, (name, group) in enumerate(members)
-            for line in (verbatim(_group(name, group), basis="run"), *_apart(found, number))
+            for line in (
+                sentence_as_written(_group(name, group), basis="run"),
+                *_apart(found, number),
+            )
         ],
         tables=[
             TextTable(
@@ -131,5 +134,5 @@ def _apart(found: Groups, number: int) -> list[Sentence]:
                 f"  {numbers.multiple(ratio)} {'slower' if here > first else 'faster'} "
                 f"than A: {figure.words}, {numbers.figure(here)} against {numbers.figure(first)} ns"
             )
-            lines.append(verbatim(text, [figure.words], "costs"))
+            lines.append(sentence_as_written(text, [figure.words], "costs"))
     return lines

@@ -11,7 +11,7 @@ from linewright.analysis.hypothesis_tests import Judgement
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.families import SPACING
 from linewright.say.phrases import DISTANCES, measure_again, more_text
-from linewright.say.sentence import Sentence, said
+from linewright.say.sentence import Sentence, sentence
 
 _WHO = {
     "apart_plain_add": "two writers that add plainly",
@@ -54,7 +54,7 @@ def _decision(found: ApartAnswers, m: MachineAnswers) -> Sentence:
     else:
         text = f"no distance up to {found.too_near} bytes is enough: {found.too_near} cost "
         text += _worst_text(found)
-    return said(text, SPACING.name, found.ids, bytes_apart=float(found.enough or 0))
+    return sentence(text, SPACING.name, found.ids, bytes_apart=float(found.enough or 0))
 
 
 def _bytes(distances: Iterable[int]) -> str:
@@ -115,7 +115,7 @@ def _neighbour(found: ApartAnswers, m: MachineAnswers) -> Iterator[Sentence]:
         text = f"undecided whether the other line of a pair matters: {_more(open_ones, m)}"
     else:
         return
-    yield said(text, SPACING.name, [i for p in pairs for i in p.ids])
+    yield sentence(text, SPACING.name, [i for p in pairs for i in p.ids])
 
 
 def _by_kind(found: ApartAnswers) -> Iterator[Sentence]:
@@ -135,7 +135,7 @@ def _by_kind(found: ApartAnswers) -> Iterator[Sentence]:
     for (name, where, needs), kinds in alike.items():
         half = f"64 bytes up {_HALVES[kinds[0].half]}" if len({k.half for k in kinds}) == 1 else ""
         lead = ", ".join(filter(None, (name, half, where)))
-        yield said(needs, SPACING.name, [i for kind in kinds for i in kind.ids], lead=lead)
+        yield sentence(needs, SPACING.name, [i for kind in kinds for i in kind.ids], lead=lead)
 
 
 def _beside_nothing(found: ApartAnswers) -> Iterator[Sentence]:
@@ -148,4 +148,4 @@ def _beside_nothing(found: ApartAnswers) -> Iterator[Sentence]:
         text = f"even {worst.farthest} bytes apart, {who(worst)} take "
         text += f"{numbers.change_in_words(c.low, c.high, c.scale)} than beside a second thread "
         text += "that touches no memory: the threads share more than cache lines"
-        yield said(text, SPACING.name, worst.ids)
+        yield sentence(text, SPACING.name, worst.ids)

@@ -14,7 +14,7 @@ from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary
 from linewright.families import CACHE, DMA
 from linewright.say.phrases import measure_on
-from linewright.say.sentence import Sentence, said
+from linewright.say.sentence import Sentence, sentence
 
 
 def cache_sentences(m: MachineAnswers) -> list[Sentence]:
@@ -32,7 +32,7 @@ def cache_sentences(m: MachineAnswers) -> list[Sentence]:
         text = "what a line costs, and what a wait, takes lists of several lengths: "
         text += f"{measure_on(m.contexts)} --plan cache"
         texts = [(text, [s.id for s in lists])]
-    return [said(text, CACHE.name, ids, lead="cache maintenance") for text, ids in texts]
+    return [sentence(text, CACHE.name, ids, lead="cache maintenance") for text, ids in texts]
 
 
 def _instruction(found: CheapestInstruction) -> str:
@@ -118,10 +118,10 @@ def dma_sentences(members: Sequence[Summary]) -> list[Sentence]:
         return []
     if dma_wait.coherent(members):
         text = "this kernel maintains no caches for DMA: devices of this architecture see them"
-        return [said(text, DMA.name, [longest.id])]
+        return [sentence(text, DMA.name, [longest.id])]
     found = dma_wait.by_operation(members)
     answers = [
-        said(
+        sentence(
             text.format(numbers.join(named)),
             DMA.name,
             [i for operation in named for i in dma_wait.ids(members, operation)],
@@ -134,4 +134,4 @@ def dma_sentences(members: Sequence[Summary]) -> list[Sentence]:
         f"a list of {params.get('entries')} entries of {params.get('entry_bytes')} bytes costs "
         f"{numbers.figure(ns)} ns more in {longest.cell.operation} than for a coherent device"
     )
-    return [*answers, said(cost, DMA.name, [longest.id], ns=ns)]
+    return [*answers, sentence(cost, DMA.name, [longest.id], ns=ns)]

@@ -17,7 +17,7 @@ from linewright.say.document import Document
 from linewright.say.flag_words import explain
 from linewright.say.name_words import WITHHELD, in_english
 from linewright.say.phrases import modes_text
-from linewright.say.sentence import Sentence, verbatim
+from linewright.say.sentence import Sentence, sentence_as_written
 from linewright.schema import Context, Record
 
 MOST_LAUNCHES = 40
@@ -60,7 +60,7 @@ def document(
         shown,
         styles=["" if r.status == "ok" else "bad" for r in shown],
         notes=[
-            verbatim(text, [summary.id])
+            sentence_as_written(text, [summary.id])
             for text in (
                 *([f"{more} more launches between these."] if more > 0 else []),
                 *_windows(records),
@@ -69,11 +69,11 @@ def document(
             )
         ]
         + _control(summary, m)
-        + [verbatim(f"{flag}: {explain(flag)}", [summary.id]) for flag in summary.flags],
+        + [sentence_as_written(f"{flag}: {explain(flag)}", [summary.id]) for flag in summary.flags],
     )
-    figures = [verbatim(text, [summary.id]) for text in (summary.id, *_figures(summary))]
+    figures = [sentence_as_written(text, [summary.id]) for text in (summary.id, *_figures(summary))]
     return Document(
-        headline=[verbatim(in_words(summary.cell), [summary.id])],
+        headline=[sentence_as_written(in_words(summary.cell), [summary.id])],
         facts=[*figures, *_answers(summary, m)],
         tables=[launches],
     )
@@ -104,12 +104,12 @@ def _answers(s: Summary, m: MachineAnswers) -> Iterator[Sentence]:
         if f.default_id == s.id and f.rows:
             others = ", ".join(f"{row.form} {_judgement_text(row.judgement)}" for row in f.rows)
             text = f"It is the default for {f.operation}, which others are compared with: {others}."
-            yield verbatim(text, f.ids)
+            yield sentence_as_written(text, f.ids)
         for row in f.rows:
             if row.id == s.id:
                 answer = _judgement_text(row.judgement)
                 text = f"Against {f.default}, the default for {f.operation}: {answer}."
-                yield verbatim(text, (f.default_id, row.id))
+                yield sentence_as_written(text, (f.default_id, row.id))
 
 
 def _judgement_text(judgement: Judgement) -> str:
@@ -153,4 +153,4 @@ def _control(s: Summary, m: MachineAnswers) -> list[Sentence]:
         f"Control: identical machine code differed by up to {size} in this situation "
         f"({numbers.count(floor.pairs, 'pair')}): what exceeds chance widens every comparison."
     )
-    return [verbatim(text, floor.ids)]
+    return [sentence_as_written(text, floor.ids)]

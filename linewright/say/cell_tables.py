@@ -20,7 +20,7 @@ from linewright.say.flag_words import explain
 from linewright.say.machine_lines import describe, lacking
 from linewright.say.model_error import errors
 from linewright.say.phrases import modes_text
-from linewright.say.sentence import Sentence, verbatim
+from linewright.say.sentence import Sentence, sentence_as_written
 from linewright.say.verdict import verdict_sentences
 from linewright.schema import Context, Interval
 
@@ -40,7 +40,7 @@ class FlagLetters:
             self._letters.setdefault(flag, (letter, []))[1].append(s.id)
         if s.metastable:
             text = f"     {in_words(s.cell)}: {modes_text(s.modes)}"
-            self._modes.append(verbatim(text, [s.id]))
+            self._modes.append(sentence_as_written(text, [s.id]))
         self._doubted += [] if s.status == "ok" else [s.id]
         letters = "".join(self._letters[flag][0] for flag in s.flags)
         return ("" if s.status == "ok" else "?") + letters
@@ -49,9 +49,9 @@ class FlagLetters:
         """What each letter used so far means."""
         text = "?  Too many windows were disturbed by other programs. The figure is not reliable. "
         text += "An idle machine, or real-time priority for root, helps."
-        lines = [verbatim(text, self._doubted)] if self._doubted else []
+        lines = [sentence_as_written(text, self._doubted)] if self._doubted else []
         for flag, (letter, ids) in self._letters.items():
-            lines.append(verbatim(f"{letter}  {flag}: {explain(flag)}", ids))
+            lines.append(sentence_as_written(f"{letter}  {flag}: {explain(flag)}", ids))
             lines += self._modes if flag == "metastable" else []
         return lines
 
@@ -80,7 +80,9 @@ def documents(summaries: Sequence[Summary], contexts: Sequence[Context]) -> list
             )
         )
     columns = _columns(summaries)
-    meanings = [verbatim(line, basis="rule") for line in (legend(columns) if plain else [])]
+    meanings = [
+        sentence_as_written(line, basis="rule") for line in (legend(columns) if plain else [])
+    ]
     shown = verdict_sentences(summaries, contexts)
     return [*answers, Document(facts=[*meanings, *flags.explained()], limits=shown)]
 
@@ -414,5 +416,5 @@ def _counters(summaries: Iterable[Summary]) -> list[TextTable]:
         heading += ", others" if key[0] == "others" else ""
         columns.append(Column(heading, lambda i, key=key: value(i, key), folds=True))
     note = "*  The counters took turns with others; these figures are scaled up from their share."
-    notes = [verbatim(note, sorted(scaled))] if scaled else []
+    notes = [sentence_as_written(note, sorted(scaled))] if scaled else []
     return [table_of("counters, per operation", columns, cells, notes=notes)]

@@ -28,7 +28,7 @@ from linewright.say.machine_lines import EMULATED, describe, frequency_text, of_
 from linewright.say.model_error import errors_text
 from linewright.say.name_words import FEW_LAUNCHES, LEFT_OPEN, WITHHELD, in_english
 from linewright.say.phrases import more_text
-from linewright.say.sentence import Sentence, render_all, said, verbatim
+from linewright.say.sentence import Sentence, render_all, sentence, sentence_as_written
 from linewright.schema import Interval
 
 MOST_NAMED = 3
@@ -120,7 +120,7 @@ def result(comparison: Comparison, side: ComparedFile) -> Sentence:
         f"{side.file} against {comparison.baseline.file}: "
         f"{', '.join(found) or 'nothing in common'} ({surely})"
     )
-    return _of(comparison, verbatim, text, rows)
+    return _of(comparison, sentence_as_written, text, rows)
 
 
 def limits(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
@@ -134,10 +134,10 @@ def limits(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
         low, high = min(_ratio(row).low for row in ratios), max(_ratio(row).high for row in ratios)
         span = numbers.change(low, high, "ratio")
         text = f"the undecided may differ by {span}"
-        answer.append(_of(comparison, said, text, ratios))
+        answer.append(_of(comparison, sentence, text, ratios))
     if few:
         text = f"{len(few)} have {FEW_LAUNCHES} on a side: nothing is claimed"
-        answer.append(_of(comparison, said, text, few))
+        answer.append(_of(comparison, sentence, text, few))
     for ids, where in (
         (side.missing, f"of the baseline's are missing in {side.file}"),
         (side.added, f"are only in {side.file}"),
@@ -145,10 +145,10 @@ def limits(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
         if ids:
             some = ", ".join(ids[:2]) + (" …" if len(ids) > 2 else "")
             basis = "settings" if comparison.baseline.sessions else "cells"
-            answer.append(said(f"{len(ids)} {where}: {some}", cells=ids, basis=basis))
+            answer.append(sentence(f"{len(ids)} {where}: {some}", cells=ids, basis=basis))
     if side.unlike:
         unlike = "; ".join(map(_unlike, side.unlike))
-        answer.append(said(f"unlike, as you allowed: {unlike}", basis="run"))
+        answer.append(sentence(f"unlike, as you allowed: {unlike}", basis="run"))
     return answer + _model_errors(comparison, side) + _remarks(comparison, side)
 
 
@@ -161,9 +161,10 @@ def _model_errors(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
     files = grouped(filter(missed.get, missed), lambda file: errors_text(missed[file]))
     cells = {text: [s.id for file in own for s in missed[file]] for text, own in files.items()}
     if len(files) == 1:
-        return [said(text, cells=cells[text]) for text in files]
+        return [sentence(text, cells=cells[text]) for text in files]
     return [
-        verbatim(f"{numbers.join(own)}: {text}.", cells=cells[text]) for text, own in files.items()
+        sentence_as_written(f"{numbers.join(own)}: {text}.", cells=cells[text])
+        for text, own in files.items()
     ]
 
 
@@ -180,16 +181,16 @@ def _remarks(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
         f"fewer than {FEWEST_BOOTS} boots on a side: a boot's own luck is not in the interval "
         f"({ONE_BOOT:.0%} is assumed); save several boots for a claim": side.few_boots,
     }
-    answer = [said(text, basis="run") for text, holds in of_run.items() if holds]
+    answer = [sentence(text, basis="run") for text, holds in of_run.items() if holds]
     if wide := [row for row in side.rows if row.judgement.why == "wide" and side.contexts]:
         more = more_text([row.judgement for row in wide])
         text = f"undecided with enough launches, {len(wide)}: {more}"
-        answer.append(_of(comparison, said, text, wide))
+        answer.append(_of(comparison, sentence, text, wide))
     if left := [row for row in side.rows if row.judgement.why == "model"]:
-        answer.append(_of(comparison, said, f"undecided, {len(left)}: {LEFT_OPEN}", left))
+        answer.append(_of(comparison, sentence, f"undecided, {len(left)}: {LEFT_OPEN}", left))
     for setting, (before, after) in side.failed.items():
         text = f"{setting}: failed runs, left out: {before} before, {after} after"
-        answer.append(said(text, cells=[setting], basis="settings"))
+        answer.append(sentence(text, cells=[setting], basis="settings"))
     return answer
 
 
@@ -225,7 +226,7 @@ def check_sentences(comparison: Comparison) -> list[Sentence]:
     else:
         text = f"every cell that was compared is shown to be no more than {percent} % worse: passed"
     rows = [*failing, *unclear] or comparison.rows
-    return [_of(comparison, verbatim, f"check: {text}", rows)]
+    return [_of(comparison, sentence_as_written, f"check: {text}", rows)]
 
 
 def for_programs(comparison: Comparison) -> dict[str, Any]:
@@ -233,13 +234,13 @@ def for_programs(comparison: Comparison) -> dict[str, Any]:
 
     def side(of: ComparedFile) -> dict[str, Any]:
         known = {name: getattr(of, name) for name in ("file", "missing", "added", "unlike")}
-        warnings = [sentence.text for sentence in _remarks(comparison, of)]
+        warnings = [remark.text for remark in _remarks(comparison, of)]
         return known | {"conditions": _conditions(of), "warnings": warnings}
 
     sentences = [
-        sentence
+        line
         for other in comparison.others
-        for sentence in (result(comparison, other), *limits(comparison, other))
+        for line in (result(comparison, other), *limits(comparison, other))
     ]
 
     def named(chosen: Callable[[ComparisonRow], bool]) -> list[dict[str, str]]:
@@ -291,7 +292,7 @@ def page_document(comparison: Comparison) -> Document:
         ],
         facts=of_run([_what(comparison), *_conditions(comparison.baseline)]),
         tables=[table for side in comparison.others for table in _page_tables(comparison, side)],
-        limits=[said(_BAND_RULE if comparison.drawn else _RULE, basis="rule")],
+        limits=[sentence(_BAND_RULE if comparison.drawn else _RULE, basis="rule")],
     )
 
 
@@ -485,7 +486,12 @@ def _table(comparison: Comparison, side: ComparedFile, every: bool) -> TextTable
     notes = [
         *limits(comparison, side),
         *(
-            _of(comparison, verbatim, f"Not comparable, {len(own)} of them: {reason}.", own)
+            _of(
+                comparison,
+                sentence_as_written,
+                f"Not comparable, {len(own)} of them: {reason}.",
+                own,
+            )
             for reason, own in reasons.items()
         ),
     ]

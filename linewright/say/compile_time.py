@@ -5,7 +5,7 @@ from __future__ import annotations
 from linewright.analysis import build_choices
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.say.document import Topic
-from linewright.say.sentence import verbatim
+from linewright.say.sentence import sentence_as_written
 from linewright.say.setting import point_text
 
 
@@ -33,7 +33,7 @@ def compile_time(m: MachineAnswers) -> Topic | None:
     return Topic(
         name="compile_time",
         title="Compile-time and already-built equivalents",
-        lines=[verbatim(text, ids) for text in texts],
+        lines=[sentence_as_written(text, ids) for text in texts],
         data={"flags": flags, "run_atomics": value},
     )
 
@@ -65,8 +65,8 @@ def kernel(m: MachineAnswers) -> Topic | None:
         text = f"worth trying: {_OPTIONS[one.option].format(point_text(one.evidence, m))}"
         against = f"; against it: {point_text(one.against, m)}" if one.against else ""
         ids = [*one.evidence.ids, *(one.against.ids if one.against else ())]
-        lines.append(verbatim(text + against, ids))
+        lines.append(sentence_as_written(text + against, ids))
     text = "these cannot be switched from user space: `linewright trial --save FILE -- PROGRAM` on "
     text += "each boot, with a file for each, then `linewright compare FILE FILE`"
-    lines.append(verbatim(text, basis="rule"))
+    lines.append(sentence_as_written(text, basis="rule"))
     return Topic(name="kernel", title="Kernel-side options", lines=lines, data=found)

@@ -11,7 +11,7 @@ from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.setting_choice import Choice
 from linewright.say.document import Topic, topic
 from linewright.say.phrases import PLACES, modes_text, sharers_of
-from linewright.say.sentence import verbatim
+from linewright.say.sentence import sentence_as_written
 from linewright.units import cpu_text
 
 MOST_GROUPS = 8
@@ -35,7 +35,7 @@ def nearness(m: MachineAnswers) -> Topic | None:
         times = numbers.about_times(r.value, r.low, r.high) if r else ""
         ratio = f", and takes {times} what {c.reference} takes" if r else ""
         cpu = f"CPU {c.cpu}: " if c.cpu >= 0 else ""
-        lines.append(verbatim(f"{cpu}{c.form} {PLACES[c.where]}{ratio}{counts}", c.ids))
+        lines.append(sentence_as_written(f"{cpu}{c.form} {PLACES[c.where]}{ratio}{counts}", c.ids))
     return topic("near_far", "Near or far, by core and line", lines, list(m.classes))
 
 
@@ -44,7 +44,7 @@ def cores(m: MachineAnswers) -> Topic | None:
     each."""
     differing, types = core_differences(m.summaries), m.core_types
     lines = [
-        verbatim(
+        sentence_as_written(
             f"{d.form}: {numbers.figure(d.cheapest_ns)} ns on CPU {d.cheapest_cpu}, "
             f"{numbers.figure(d.costliest_ns)} ns on CPU {d.costliest_cpu}",
             d.ids,
@@ -55,7 +55,7 @@ def cores(m: MachineAnswers) -> Topic | None:
     if len(types) > 1:
         costs = setting_choice.one_setting(types)
         lines += [
-            verbatim(
+            sentence_as_written(
                 f"{_type(t)}, CPU {cpu_text(t.cpus)}: LINEWRIGHT_ATOMICS={t.setting}",
                 _ids(t.choices),
             )
@@ -71,10 +71,10 @@ def cores(m: MachineAnswers) -> Topic | None:
             )
             text = f"one setting for the whole process, {c.setting}: on {_type(c)} it {loss}"
             choices = next(t.choices for t in types if _type(t) == _type(c))
-            lines.append(verbatim(text, _ids(choices)))
+            lines.append(sentence_as_written(text, _ids(choices)))
         if len({t.setting for t in types}) > 1:
             text = "a process has one setting: pin it to cores of one type, or take the setting "
-            lines.append(verbatim(text + "whose cost you can bear", basis="rule"))
+            lines.append(sentence_as_written(text + "whose cost you can bear", basis="rule"))
     data = {"differences": differing, "types": types, "one_setting": costs}
     return topic("cores", "Cores that differ", lines, data)
 
@@ -95,11 +95,13 @@ def several(m: MachineAnswers) -> Topic | None:
         for kind, modes in (("lines", s.line_modes), ("launches", s.modes)):
             if len(modes) > 1 and s.status == "ok" and not s.emulated:
                 text = f"{s.cell.form}, {s.cell.situation.words()}: its {kind} fall into separate "
-                lines.append(verbatim(f"{text}modes: {modes_text(modes, surely=True)}", [s.id]))
+                lines.append(
+                    sentence_as_written(f"{text}modes: {modes_text(modes, surely=True)}", [s.id])
+                )
                 data.append({"id": s.id, "kind": kind, "modes": modes})
     if len(lines) > MOST_GROUPS:
         more = len(lines) - MOST_GROUPS
         text = f"and {more} more cells, in --json: on a machine that others use, measure again "
         rest = [d["id"] for d in data[MOST_GROUPS:]]
-        lines[MOST_GROUPS:] = [verbatim(f"{text}when it is quiet", rest)]
+        lines[MOST_GROUPS:] = [sentence_as_written(f"{text}when it is quiet", rest)]
     return topic("bimodal", "More than one figure: no single number is right", lines, data)

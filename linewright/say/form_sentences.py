@@ -18,13 +18,13 @@ from linewright.say.phrases import (
     measure_again,
     need_of,
 )
-from linewright.say.sentence import verbatim
+from linewright.say.sentence import sentence_as_written
 
 
 def overtaking(m: MachineAnswers) -> Topic | None:
     """Where one form overtakes the default."""
     found = [c for c in m.crossovers if not family_of(c.operation).advice]
-    lines = [verbatim(crossing_text(c, m.context), c.ids) for c in found]
+    lines = [sentence_as_written(crossing_text(c, m.context), c.ids) for c in found]
     return topic("crossovers", "Where one form overtakes another", lines, found)
 
 
@@ -37,7 +37,7 @@ def code(m: MachineAnswers) -> Topic | None:
         text, forms = _written(found)
         ids = [i for f in found for i in f.ids]
         if text:
-            lines.append(verbatim(f"{need}: {text}", ids))
+            lines.append(sentence_as_written(f"{need}: {text}", ids))
         else:
             unknown.append((f"{forms[0]} for {need}", ids))
         data.append({"operation": need, "default": found[0].default, "forms": forms})
@@ -45,7 +45,7 @@ def code(m: MachineAnswers) -> Topic | None:
         text = "until more is known, since other forms are undecided at some point: "
         text += numbers.join([each for each, _ in unknown])
         text += "" if m.drawn else f"; {measure_again(m)}"
-        lines.append(verbatim(text, [i for _, ids in unknown for i in ids]))
+        lines.append(sentence_as_written(text, [i for _, ids in unknown for i in ids]))
     return topic("code", "In code", lines, data)
 
 

@@ -7,7 +7,7 @@ from linewright import numbers
 from linewright.analysis import code_advice
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.say.phrases import FAR, modes_text, sharers_of
-from linewright.say.sentence import Sentence, said
+from linewright.say.sentence import Sentence, sentence
 
 
 def headline(m: MachineAnswers) -> list[Sentence]:
@@ -29,7 +29,7 @@ def headline(m: MachineAnswers) -> list[Sentence]:
         shown = numbers.estimate(ns.median_ns, *ends, "ns", ends=2)
         text += f", {shown} {sharers_of(contended.cell)}"
     cells = tuple(s.id for s in (alone, contended) if s is not None)
-    return [said(text, "one_line", cells, alone_ns=alone.issue.median_ns)]
+    return [sentence(text, "one_line", cells, alone_ns=alone.issue.median_ns)]
 
 
 def at_the_interconnect(m: MachineAnswers) -> list[Sentence]:
@@ -49,4 +49,4 @@ def at_the_interconnect(m: MachineAnswers) -> list[Sentence]:
     text = f"back to back, {takes}: {who} {verb} {FAR}"
     if hidden_at:
         text += f"; with {hidden_at} units of work around each they cost the same"
-    return [said(text, "one_line", (f.default_id, *(r.id for r in rows), *hidden_ids))]
+    return [sentence(text, "one_line", (f.default_id, *(r.id for r in rows), *hidden_ids))]

@@ -13,7 +13,7 @@ from linewright.elf.lock_calls import LockCalls
 from linewright.elf.outline_helpers import PREFIX
 from linewright.say.columns import Column, table_of
 from linewright.say.document import Document, TextTable
-from linewright.say.sentence import Sentence, verbatim
+from linewright.say.sentence import Sentence, sentence_as_written
 
 CALLS_SHOWN = 3
 
@@ -28,9 +28,9 @@ def document(found: Inspection, locks: LockCalls, every: bool) -> Document:
     return Document(
         headline=[
             *(_of(text, functions) for text in decisions(found)),
-            verbatim(lock_decision(locks), basis="run"),
+            sentence_as_written(lock_decision(locks), basis="run"),
         ],
-        facts=[verbatim(_file(found), basis="run"), _of(evidence(found), functions)],
+        facts=[sentence_as_written(_file(found), basis="run"), _of(evidence(found), functions)],
         tables=[table],
         limits=[_of(text, functions) for text in limits(found)],
     )
@@ -39,7 +39,7 @@ def document(found: Inspection, locks: LockCalls, every: bool) -> Document:
 def _of(text: str, functions: Iterable[Function]) -> Sentence:
     """A sentence that rests on a program's functions; of one that has none on the file."""
     names = [f.name for f in functions]
-    return verbatim(text, names, "functions" if names else "run")
+    return sentence_as_written(text, names, "functions" if names else "run")
 
 
 _OPENED = "Libraries that the program opens by itself are not known before it runs."
@@ -68,8 +68,8 @@ def of_libraries(objects: Sequence[Inspection], missing: Sequence[str]) -> Docum
                 rows=rows,
                 what="object",
                 notes=[
-                    *(verbatim(text, basis="run") for text in unknown),
-                    verbatim(_OPENED, basis="rule"),
+                    *(sentence_as_written(text, basis="run") for text in unknown),
+                    sentence_as_written(_OPENED, basis="rule"),
                 ],
             )
         ]

@@ -16,7 +16,7 @@ from linewright.say.flag_words import explain
 from linewright.say.model_error import errors
 from linewright.say.name_words import FEW_LAUNCHES, WITHHELD
 from linewright.say.phrases import arounds, measure_again, measure_enough, modes_text
-from linewright.say.sentence import Sentence, render, render_all, said, verbatim
+from linewright.say.sentence import Sentence, render, render_all, sentence, sentence_as_written
 from linewright.say.setting import CLASS_WORDS
 from linewright.say.verdict import control_sentences
 from linewright.units import cpu_text
@@ -32,15 +32,15 @@ def limits(m: MachineAnswers) -> list[Sentence]:
     answers += _unshown(m.summaries)
     if withheld := [f for f in m.of_width if f.withheld]:
         text = f"{arounds(f.situation for f in withheld)}: {WITHHELD}"
-        answers.append(said(text, cells=[i for f in withheld for i in f.ids]))
+        answers.append(sentence(text, cells=[i for f in withheld for i in f.ids]))
     if m.context and m.context.virtualised == "yes":
         text = "a virtual machine: another host, or another neighbour, may cost differently"
-        answers.append(said(text, basis="run"))
+        answers.append(sentence(text, basis="run"))
     return answers
 
 
 def _of(text: str, summaries: Sequence[Summary]) -> Sentence:
-    return said(text, cells=[s.id for s in summaries])
+    return sentence(text, cells=[s.id for s in summaries])
 
 
 def _metastable(summaries: Sequence[Summary]) -> list[Sentence]:
@@ -85,8 +85,8 @@ def _unshown(summaries: Sequence[Summary]) -> list[Sentence]:
 
 def control(m: MachineAnswers) -> Topic | None:
     """The run's noise floor and its baseline loop."""
-    said = control_sentences(m) if m.summaries and not m.emulated else []
-    lines = [verbatim(render(s), s.cells, s.basis) for s in said]
+    own = control_sentences(m) if m.summaries and not m.emulated else []
+    lines = [sentence_as_written(render(s), s.cells, s.basis) for s in own]
     data = {"floors": list(m.floors.values()), "work_loop": m.work_loop}
     return topic("control", "The run's own control", lines, data)
 
@@ -105,14 +105,14 @@ def unknown(m: MachineAnswers) -> Topic:
         text = "what is hidden by work around the operation: no cell had work"
         lines.append(_none(text, m.summaries))
     asked = "how your program mixes operations, contention and work: "
-    lines.append(verbatim(asked + _TRIALS[m.forms_differ], basis="rule"))
+    lines.append(sentence_as_written(asked + _TRIALS[m.forms_differ], basis="rule"))
     data = render_all(lines)
     return Topic(name="unknown", title="What this measurement cannot tell", lines=lines, data=data)
 
 
 def _none(text: str, summaries: Sequence[Summary]) -> Sentence:
     """What none of the cells tells."""
-    return verbatim(text, [s.id for s in summaries])
+    return sentence_as_written(text, [s.id for s in summaries])
 
 
 def _machine(m: MachineAnswers) -> list[Sentence]:
@@ -126,7 +126,7 @@ def _machine(m: MachineAnswers) -> list[Sentence]:
         "what silicon does: a model produced these records, and its file was changed after the "
         "calibration: no machine like it was measured": m.edited,
     }
-    lines = [verbatim(text, basis="run") for text, holds in of_run.items() if holds]
+    lines = [sentence_as_written(text, basis="run") for text, holds in of_run.items() if holds]
     one = [s for s in m.summaries if s.one_launch and s.status == "ok" and not s.drawn]
     of_cells = {
         "how far medians would move: the percentiles of one run are known, so nothing is claimed "
@@ -165,7 +165,7 @@ def _settings(m: MachineAnswers) -> list[Sentence]:
     )
     for form, _ in kept[:1]:
         text = f"the library's prefetch is PSTL1STRM: {form} has no setting"
-        lines.append(verbatim(text, [i for of, i in kept if of == form]))
+        lines.append(sentence_as_written(text, [i for of, i in kept if of == form]))
     return lines
 
 

@@ -20,7 +20,7 @@ from linewright.say.machine_lines import EMULATED, machine_facts, of_run
 from linewright.say.model_error import errors_text, with_errors
 from linewright.say.name_words import FEW_LAUNCHES
 from linewright.say.phrases import measure_on
-from linewright.say.sentence import Sentence, said, verbatim
+from linewright.say.sentence import Sentence, sentence, sentence_as_written
 from linewright.say.setting import setting
 from linewright.say.topics import topics
 from linewright.say.uses import use
@@ -58,7 +58,7 @@ def document(m: MachineAnswers) -> Document:
     launches = max((s.launches for s in m.summaries if s.has_figures), default=0)
     coarse = bool(m.too_few_launches)
     where = "; linewright advise shows where" * (decision.why == "depends")
-    choice = said(choice.text + where, cells=choice.cells, basis=choice.basis)
+    choice = sentence(choice.text + where, cells=choice.cells, basis=choice.basis)
     named = msgspec.structs.replace
     return Document(
         machine_id=m.summaries[0].machine_id,
@@ -91,7 +91,7 @@ def _headline(m: MachineAnswers, columns: Sequence[MatrixColumn]) -> list[Senten
     more = len(found) - OTHER_PLANS
     rest = f"{numbers.count(more, 'more finding')}: linewright show --all FILE"
     cells = [i for s in found[OTHER_PLANS:] for i in s.cells]
-    return found[:OTHER_PLANS] + ([said(rest, cells=cells)] if more > 0 else [])
+    return found[:OTHER_PLANS] + ([sentence(rest, cells=cells)] if more > 0 else [])
 
 
 def _run(m: MachineAnswers, launches: int) -> list[str]:
@@ -135,14 +135,14 @@ def _warning(m: MachineAnswers) -> Sentence | None:
         text = f"launches of versions {numbers.join(versions)} {joined}"
     elif len({c.program for c in m.contexts}) > 1:
         text = f"launches of several builds of the probe {joined}"
-    return verbatim(text, cells, "cells" if cells else "run") if text else None
+    return sentence_as_written(text, cells, "cells" if cells else "run") if text else None
 
 
 def _missing(m: MachineAnswers) -> list[Sentence]:
     """What is absent, with the plan that gives it or the reason why none does."""
     if not any(s.has_figures for s in m.summaries):
         text = "No cell has a figure: linewright show --all FILE says why."
-        return [verbatim(text, [s.id for s in m.summaries])]
+        return [sentence_as_written(text, [s.id for s in m.summaries])]
     words = {
         "alone": "operations alone",
         "work": "operations with work",
@@ -163,5 +163,5 @@ def _missing(m: MachineAnswers) -> list[Sentence]:
         text = (
             f"Not measured: {', '.join(lacking)}. {measure_on(m.contexts)} --plan quick measures "
         )
-        lines.append(verbatim(f"{text}all of it.", [s.id for s in m.summaries]))
+        lines.append(sentence_as_written(f"{text}all of it.", [s.id for s in m.summaries]))
     return lines

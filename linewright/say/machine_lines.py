@@ -15,7 +15,7 @@ from linewright.errors import one_line
 from linewright.say.cell_words import in_words
 from linewright.say.document import Document
 from linewright.say.flag_words import explain
-from linewright.say.sentence import Sentence, render, said, verbatim
+from linewright.say.sentence import Sentence, render, sentence, sentence_as_written
 from linewright.schema import Context, Record
 from linewright.units import cpu_text
 
@@ -31,7 +31,7 @@ EMULATED = "run by an emulator: times mean nothing"
 
 def of_run(texts: Iterable[str]) -> list[Sentence]:
     """Sentences that rest on what the contexts say, written as they are."""
-    return [verbatim(text, basis="run") for text in texts]
+    return [sentence_as_written(text, basis="run") for text in texts]
 
 
 def machine_facts(c: Context) -> list[str]:
@@ -143,7 +143,9 @@ def lacking(summaries: Iterable[Summary]) -> list[Sentence]:
         which = f"{', '.join(forms[:MOST_FORMS])}{rest} ({len(own)} cells)"
         which = own[0].id if len(own) == 1 else which
         why = numbers.merge_texts_with_ranges([s.reason for s in own]) or "no reason given"
-        lines.append(verbatim(one_line(f"{status}: {which}: {why}"), [s.id for s in own]))
+        lines.append(
+            sentence_as_written(one_line(f"{status}: {which}: {why}"), [s.id for s in own])
+        )
     return lines
 
 
@@ -153,11 +155,11 @@ def doubts(m: MachineAnswers, document: Document, records: Iterable[Record]) -> 
     if not (m.published or m.simulated or all(c.realtime for c in m.contexts)):
         texts.append("not run at real-time priority: kernel housekeeping could run inside windows")
     first = document.warning
-    answers = [said(first.text, cells=first.cells, basis=first.basis)] if first else []
-    answers += [*document.limits, *(said(text, basis="run") for text in texts)]
+    answers = [sentence(first.text, cells=first.cells, basis=first.basis)] if first else []
+    answers += [*document.limits, *(sentence(text, basis="run") for text in texts)]
     answers += [
         *_discarded(records),
-        *(said(render(s), cells=s.cells) for s in lacking(m.summaries)),
+        *(sentence(render(s), cells=s.cells) for s in lacking(m.summaries)),
     ]
     ended = [s for s in m.summaries if s.stop]
     if out := [s.id for s in ended if s.stop == "budget"]:
@@ -165,13 +167,15 @@ def doubts(m: MachineAnswers, document: Document, records: Iterable[Record]) -> 
             f"{len(out)} of {numbers.count(len(ended), 'cell')} used up their "
             "time before their interval was as narrow as asked for"
         )
-        answers.append(said(text, cells=out))
+        answers.append(sentence(text, cells=out))
     flagged = [(flag, s) for s in m.summaries for flag in s.flags]
     of_flag = sorted(grouped(flagged, lambda pair: pair[0]).items(), key=lambda i: -len(i[1]))
     for flag, own in of_flag:
         which = numbers.join([in_words(s.cell) for _, s in own])
         which = which if len(own) <= 2 else f"{len(own)} cells"
-        answers.append(verbatim(f"{flag}: {which}. {explain(flag)}", [s.id for _, s in own]))
+        answers.append(
+            sentence_as_written(f"{flag}: {which}. {explain(flag)}", [s.id for _, s in own])
+        )
     return answers
 
 
@@ -186,7 +190,7 @@ def _discarded(records: Iterable[Record]) -> list[Sentence]:
     whole = kept + lost.total()
     share = numbers.percent(lost.total() / max(1, whole), signed=False)
     text = f"{lost.total()} of {whole} windows ({share}) were discarded: {'; '.join(parts)}"
-    return [said(text, cells=ids)] if parts else []
+    return [sentence(text, cells=ids)] if parts else []
 
 
 def company(contexts: Sequence[Context]) -> list[str]:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from linewright import numbers
 from linewright.analysis.summary import Summary, grouped
-from linewright.say.sentence import Clause, Sentence, said
+from linewright.say.sentence import Clause, Sentence, sentence
 
 MOST_NAMED = 2
 
@@ -39,7 +39,7 @@ def _some(forms: Sequence[str]) -> str:
 def errors(summaries: Sequence[Summary]) -> list[Sentence]:
     """The same as a sentence, where there is any."""
     missed = [s for s in summaries if s.missed]
-    return [said(errors_text(missed), cells=[s.id for s in missed])] if missed else []
+    return [sentence(errors_text(missed), cells=[s.id for s in missed])] if missed else []
 
 
 def with_errors(sentences: Sequence[Sentence], summaries: Sequence[Summary]) -> list[Sentence]:

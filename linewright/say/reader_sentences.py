@@ -10,7 +10,7 @@ from linewright.analysis import reader_cost
 from linewright.analysis.reader_cost import Scaling, Trade
 from linewright.analysis.summary import Summary
 from linewright.families import READERS
-from linewright.say.sentence import Clause, Sentence, once, said
+from linewright.say.sentence import Clause, Sentence, sentence, unique
 
 
 def reader_sentences(summaries: Sequence[Summary]) -> list[Sentence]:
@@ -38,7 +38,7 @@ def _scaling(readers: int, flat: Sequence[Scaling], grows: Sequence[Scaling]) ->
         lead=f"with {readers} readers",
         clauses=clauses,
         family=READERS.name,
-        cells=once(i for r in (*flat, *grows) for i in r.ids),
+        cells=tuple(unique(i for r in (*flat, *grows) for i in r.ids)),
     )
 
 
@@ -49,7 +49,7 @@ def _spoken(t: Trade) -> Sentence:
         f"than one of {t.cheap_update}, {beside}; its readers take "
         f"{numbers.figure(t.saved_ns.median_ns)} ns less: {break_even(t)}"
     )
-    return said(text, READERS.name, t.ids, sections=t.sections_per_update.value)
+    return sentence(text, READERS.name, t.ids, sections=t.sections_per_update.value)
 
 
 def break_even(t: Trade) -> str:

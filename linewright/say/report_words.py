@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from linewright.say.sentence import Sentence, verbatim
+from linewright.say.sentence import Sentence, sentence_as_written
 
 _SECTIONS = {
     "cache": (
@@ -112,7 +112,7 @@ def section_words(
     title, lead = _SECTIONS[section]
     ids = tuple(cells)
     basis = "cells" if ids else "run" if figures else "rule"
-    return title, verbatim(lead.format(**figures), ids, basis)
+    return title, sentence_as_written(lead.format(**figures), ids, basis)
 
 
 def chart_text(chart: str, **figures: object) -> str:

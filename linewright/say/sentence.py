@@ -4,10 +4,11 @@ text."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, TypeVar
 
 from msgspec import Struct
 
+T = TypeVar("T")
 Basis = Literal["cells", "settings", "functions", "lines", "costs", "run", "rule"]
 """What a sentence rests on: the cells of records, the settings of a trial, the functions of a
 program, cache lines or costs of a fleet that it names; or, without names, ``run`` (what the
@@ -37,7 +38,7 @@ class Sentence(Struct, frozen=True, kw_only=True):
     cells: tuple[str, ...] = ()
     """What it rests on by name, as `basis` says: ids of cells are those of ``show --why``."""
     basis: Basis = "cells"
-    verbatim: bool = False
+    as_written: bool = False
     """It begins with a name, or ends with one, and is written as it is."""
 
     @property
@@ -46,7 +47,7 @@ class Sentence(Struct, frozen=True, kw_only=True):
         return "; ".join(clause.text for clause in self.clauses)
 
 
-def said(
+def sentence(
     text: str,
     family: str = "",
     cells: Iterable[str] = (),
@@ -56,24 +57,28 @@ def said(
 ) -> Sentence:
     """A sentence of one clause, and what it rests on."""
     clause = Clause(text=text, numbers=numbers)
-    return Sentence(lead=lead, clauses=[clause], family=family, cells=once(cells), basis=basis)
+    return Sentence(
+        lead=lead, clauses=[clause], family=family, cells=tuple(unique(cells)), basis=basis
+    )
 
 
-def verbatim(text: str, cells: Iterable[str] = (), basis: Basis = "cells") -> Sentence:
+def sentence_as_written(text: str, cells: Iterable[str] = (), basis: Basis = "cells") -> Sentence:
     """A sentence that is written as it is, since it begins or ends with a name."""
     clauses = [Clause(text=text)]
-    return Sentence(lead="", clauses=clauses, cells=once(cells), basis=basis, verbatim=True)
+    return Sentence(
+        lead="", clauses=clauses, cells=tuple(unique(cells)), basis=basis, as_written=True
+    )
 
 
-def once(ids: Iterable[str]) -> tuple[str, ...]:
-    """Each id once, in order of appearance."""
-    return tuple(dict.fromkeys(ids))
+def unique(values: Iterable[T]) -> list[T]:
+    """Each value once, in order of appearance."""
+    return list(dict.fromkeys(values))
 
 
 def render(sentence: Sentence) -> str:
     """The sentence as a line of text: capital first, full stop last."""
     text = f"{sentence.lead}: {sentence.text}" if sentence.lead else sentence.text
-    if sentence.verbatim:
+    if sentence.as_written:
         return text
     text = text[:1].upper() + text[1:] + ("" if text.endswith((".", "…")) else ".")
     return f"{sentence.machine}: {text}" if sentence.machine else text

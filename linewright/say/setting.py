@@ -29,7 +29,7 @@ from linewright.say.phrases import (
     sharers_of,
     time_of,
 )
-from linewright.say.sentence import said, verbatim
+from linewright.say.sentence import sentence, sentence_as_written
 
 CLASS_WORDS = {
     "void": "operations without a value",
@@ -77,7 +77,7 @@ def setting(machine: MachineAnswers) -> Decision:
         value=value,
         supported=why == "better",
         why=why,
-        sentence=said(text, cells=ids, basis="cells" if ids else "run"),
+        sentence=sentence(text, cells=ids, basis="cells" if ids else "run"),
     )
 
 
@@ -113,7 +113,7 @@ def point_text(p: SettingPoint, machine: MachineAnswers) -> str:
 def classes(m: MachineAnswers) -> Topic | None:
     """Each class of operations against the default."""
     lines = [
-        verbatim(text, [i for p in points for i in p.ids])
+        sentence_as_written(text, [i for p in points for i in p.ids])
         for c in m.choices
         for text, points in _choice_lines(c, m)
     ]

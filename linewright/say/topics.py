@@ -9,7 +9,7 @@ from linewright.analysis.machine_answers import MachineAnswers
 from linewright.families import CACHE, READERS, SPACING, Family
 from linewright.say import compile_time, cores, form_sentences, limits, setting, verdict
 from linewright.say.document import Topic
-from linewright.say.sentence import verbatim
+from linewright.say.sentence import sentence_as_written
 from linewright.say.verdict import FamilyEvidence
 
 
@@ -35,7 +35,7 @@ def topics(m: MachineAnswers) -> list[Topic]:
 def _of_family(evidence: FamilyEvidence, m: MachineAnswers) -> Topic:
     family = evidence.family
     lines = [
-        verbatim(_line(s.lead, c.text, family), s.cells, s.basis)
+        sentence_as_written(_line(s.lead, c.text, family), s.cells, s.basis)
         for s in evidence.forms
         for c in s.clauses
     ]

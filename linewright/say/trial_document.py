@@ -12,7 +12,7 @@ from linewright.records.futex_table import FutexRow
 from linewright.say.columns import Column, table_of
 from linewright.say.document import Document, TextTable
 from linewright.say.phrases import modes_text
-from linewright.say.sentence import Sentence, said, verbatim
+from linewright.say.sentence import Sentence, sentence, sentence_as_written
 from linewright.schema import Estimate
 from linewright.trial.interim_analysis import (
     AgainstBaseline,
@@ -73,7 +73,7 @@ def decisions(trial: TrialVerdict) -> list[Sentence]:
 
 def _of(settings: Iterable[str], text: str) -> Sentence:
     """A sentence that rests on the runs of these settings."""
-    return verbatim(text, settings, "settings")
+    return sentence_as_written(text, settings, "settings")
 
 
 def name_alone(machine: str) -> str:
@@ -97,7 +97,7 @@ def limits(session: Session, trial: TrialVerdict) -> list[Sentence]:
     answer = []
     if session.in_name_alone:
         answer.append(
-            said(
+            sentence(
                 f"{name_alone(session.arch)}; a difference is chance, or comes from a program that "
                 "reads LINEWRIGHT_ATOMICS itself",
                 basis="rule",
@@ -110,7 +110,7 @@ def limits(session: Session, trial: TrialVerdict) -> list[Sentence]:
             answer.append(_of([s.name], f"{text} number describes it."))
     ending = _WHY.get(trial.why, "It ended between two interim analyses, so nothing is claimed.")
     text = f"{trial.rounds} of {trial.planned} rounds were run. {ending}".rstrip()
-    return [*answer, said(text, cells=[s.name for s in trial.settings], basis="settings")]
+    return [*answer, sentence(text, cells=[s.name for s in trial.settings], basis="settings")]
 
 
 def _comparison(c: AgainstBaseline, trial: TrialVerdict) -> str:
@@ -205,10 +205,11 @@ def sweep_document(samples: Sequence[SweepRun], published: Published | None = No
     ]
     headings = [*names, *(f"change of {name}" for name in names[1:]), *beside]
     notes = [
-        verbatim(f"Of {unit} {which} is better.", basis="run") for unit, which in units.items()
+        sentence_as_written(f"Of {unit} {which} is better.", basis="run")
+        for unit, which in units.items()
     ]
     if any("*" in row[-1] for row in rows):
-        notes.append(verbatim("* published without its number of threads.", basis="run"))
+        notes.append(sentence_as_written("* published without its number of threads.", basis="run"))
     table = TextTable(
         title="",
         headings=["workload", "unit", "threads", *headings],

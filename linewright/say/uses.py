@@ -12,7 +12,7 @@ from linewright.analysis.findings import Finding
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary
 from linewright.say.phrases import less_text, rate_text, sharers_of
-from linewright.say.sentence import Sentence, said
+from linewright.say.sentence import Sentence, sentence
 from linewright.schema import Interval
 
 MOST_FORMS = 2
@@ -74,7 +74,7 @@ def _cheaper_than(a: OperationPair, family: str, text: str, m: MachineAnswers) -
         _updater(updater),
     )
     cells = a.ids + ((updater.id,) if updater else ())
-    return said(text.format(*figures), family, cells, ratio=ratio)
+    return sentence(text.format(*figures), family, cells, ratio=ratio)
 
 
 def _either(figures: Sequence[float]) -> str:
@@ -95,7 +95,7 @@ def _first_guess(m: MachineAnswers) -> Iterator[Sentence]:
         figures = _instead_of(a.finding.default_ns, a.row.ns)
         but = _but(a, lambda f, r: (f.default_ns, r.ns))
         text = f"alone, read before the first CAS: {figures} ({less}){but}"
-        yield said(text, "one_line", a.ids, ratio=c.value)
+        yield sentence(text, "one_line", a.ids, ratio=c.value)
 
 
 def _form(a: FormAdvice) -> Sentence:
@@ -106,7 +106,7 @@ def _form(a: FormAdvice) -> Sentence:
         f"{_where(f)}, {f.operation} by {row.form}: {figures} ({less_text(row, f)})"
         f"{rate_text(row, f)}{_but(a, lambda f, r: (r.ns, f.default_ns))}"
     )
-    return said(text, "one_line", a.ids, ratio=row.judgement.contrast.value)
+    return sentence(text, "one_line", a.ids, ratio=row.judgement.contrast.value)
 
 
 def _where(f: Finding, work: bool = False) -> str:
@@ -140,7 +140,7 @@ def _prefetches(m: MachineAnswers) -> Iterator[Sentence]:
         default = numbers.join(found.defaults)
         text = f"{name}{f' before {default}' if gains else ''} gains nothing alone: within "
         text += f"{numbers.at_most(found.within)}{_second_cpu(found)}{gains}"
-        yield said(text, "one_line", found.ids)
+        yield sentence(text, "one_line", found.ids)
 
 
 def _second_cpu(found: UselessPrefetch) -> str:

@@ -41,9 +41,9 @@ from linewright.say.reader_sentences import reader_sentences
 from linewright.say.sentence import (
     Clause,
     Sentence,
-    once,
     render_all,
-    said,
+    sentence,
+    unique,
 )
 from linewright.schema import Context
 
@@ -81,7 +81,7 @@ def _forms(found: Sequence[Finding], family: Family) -> list[Sentence]:
                 for run in runs_of(sweep)
             ],
             family=family.name,
-            cells=once(i for f in members for i in f.ids),
+            cells=tuple(unique(i for f in members for i in f.ids)),
         )
         for members in grouped(sorted(found, key=_class_of), _class_of).values()
     ]
@@ -97,7 +97,7 @@ def _handoffs(distance: str, found: Sequence[Handoff]) -> Sentence:
         )
         for h in found
     ]
-    cells = once(i for h in found for i in h.ids)
+    cells = tuple(unique(i for h in found for i in h.ids))
     return Sentence(lead=where, clauses=clauses, family=HANDOFF.name, cells=cells)
 
 
@@ -144,7 +144,7 @@ def _undecided(question: OpenQuestion, m: MachineAnswers) -> Sentence:
         rest = f"{numbers.change(*question.possible)} remains possible; {more}"
     else:
         rest = _OPEN[question.why].format(enough=measure_enough(m), again=measure_again(m))
-    return said(f"undecided: {what}: {rest}", cells=question.ids, count=len(rows))
+    return sentence(f"undecided: {what}: {rest}", cells=question.ids, count=len(rows))
 
 
 def places(members: Sequence[Summary]) -> list[Sentence]:
@@ -159,7 +159,7 @@ def places(members: Sequence[Summary]) -> list[Sentence]:
             )
             cpu = f"from CPU {s.cpus[0]}, " if s.cpus else ""
             answers.append(
-                said(
+                sentence(
                     f"{cpu}{s.cell.form} {PLACES[s.nearness]}{lines}",
                     "one_line",
                     [s.id],
@@ -182,7 +182,7 @@ def control_sentences(m: MachineAnswers) -> list[Sentence]:
         ]
         pairs = max(f.pairs for f in known)
         answers.append(
-            said(
+            sentence(
                 f"identical machine code timed twice ({pairs} pairs) differed {'; '.join(parts)}:"
                 " what exceeds chance widens every comparison",
                 cells=[i for f in known for i in f.ids],
@@ -191,7 +191,7 @@ def control_sentences(m: MachineAnswers) -> list[Sentence]:
     loop = m.work_loop
     if loop:
         answers.append(
-            said(
+            sentence(
                 f"the loop without an operation: {loop.unit_ns:.3f} ns a unit of work, "
                 f"proportional within {numbers.at_most(loop.nonlinearity)}, windows within "
                 f"{numbers.at_most(loop.spread)}",
@@ -201,7 +201,7 @@ def control_sentences(m: MachineAnswers) -> list[Sentence]:
         )
     if failed := [s for s in m.summaries if s.withheld]:
         text = f"{arounds(s.cell.situation for s in failed)}: {WITHHELD}"
-        answers.append(said(text, cells=[s.id for s in failed]))
+        answers.append(sentence(text, cells=[s.id for s in failed]))
     return answers
 
 
@@ -233,7 +233,9 @@ def by_family(m: MachineAnswers) -> list[FamilyEvidence]:
         more = []
         if family.verdict == "forms":
             more = [
-                said(crossing_text(c, m.context), family.name, c.ids, below=c.below, above=c.above)
+                sentence(
+                    crossing_text(c, m.context), family.name, c.ids, below=c.below, above=c.above
+                )
                 for c in m.crossovers
                 if family_of(c.operation) is family
             ]
@@ -246,12 +248,12 @@ def run_itself(m: MachineAnswers, compared: bool = True) -> list[Sentence]:
     """What concerns the whole machine: what is undecided, what is published only, and the run's
     controls; `compared`: whether anything else is said."""
     if m.emulated:
-        return [said(f"{EMULATED}, so no form is preferred", basis="run")]
+        return [sentence(f"{EMULATED}, so no form is preferred", basis="run")]
     found = [f for f in m.findings if family_of(f.operation).verdict == "forms"]
     answers = undecided_sentences(found, m)
     if m.published:
         answers.append(
-            said(
+            sentence(
                 "published percentiles of one run on one pair of CPUs: forms are said to differ "
                 "where the median of one lies above the 99th percentile of the other",
                 basis="rule",
@@ -259,7 +261,7 @@ def run_itself(m: MachineAnswers, compared: bool = True) -> list[Sentence]:
         )
     if not answers and not compared:
         answers = [
-            said(
+            sentence(
                 "no two forms of one operation were measured in equal situations, so nothing is "
                 "compared",
                 cells=[s.id for s in m.summaries],
@@ -270,7 +272,7 @@ def run_itself(m: MachineAnswers, compared: bool = True) -> list[Sentence]:
 
 def verdict_of(m: MachineAnswers) -> list[Sentence]:
     """What the measurements of one machine show."""
-    shown = [sentence for e in by_family(m) for sentence in (*e.forms, *e.more)]
+    shown = [line for e in by_family(m) for line in (*e.forms, *e.more)]
     return shown + run_itself(m, bool(shown))
 
 

@@ -40,7 +40,7 @@ def hue(field: str, domain: Sequence[str], shown: Sequence[str] | None = None) -
 
 def forms(material: Material, operation: str, rows: Sequence[dict[str, Any]]) -> alt.Color:
     """Colour by the form, the same in every chart of an operation."""
-    shown = facts.once(row["form"] for row in rows)
+    shown = facts.unique(row["form"] for row in rows)
     return hue("form", facts.forms_of(material, operation), shown)
 
 
@@ -297,11 +297,11 @@ def by_name(
 
     `apart` is both a field and the signal that picks one of its values: the others are not seen.
     `chart`: the other fields of a `Chart`."""
-    classes = classes or facts.once(row[by] for row in rows)
-    names, labels = facts.once(row[name] for row in rows), material.labels
+    classes = classes or facts.unique(row[by] for row in rows)
+    names, labels = facts.unique(row[name] for row in rows), material.labels
     rows = [row | {"lane": " ".join(row[field] for field in lane)} for row in rows]
     ordered = sorted(rows, key=lambda r: (classes.index(r[by]), labels.index(r["series"])))
-    lanes = facts.once(row["lane"] for row in ordered)
+    lanes = facts.unique(row["lane"] for row in ordered)
     crowd = max((len({r["lane"] for r in rows if r[name] == one}) for one in names), default=0)
     low, high = f"{value}_low", f"{value}_high"
     places: dict[str, Any] = {

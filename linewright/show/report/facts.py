@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from linewright.say.cell_figures import ENDS, rounded
+from linewright.say.sentence import unique
 from linewright.schema import Cell
 from linewright.show.report.material import Material
 
@@ -23,11 +24,6 @@ def params_text(cell: Cell, without: Sequence[str] = ()) -> str:
 def over(row: Datum, by: float) -> Datum:
     """A row's time with the ends of its interval, divided."""
     return {f"ns{e}": None if (v := row[f"ns{e}"]) is None else rounded(v / by) for e in ENDS}
-
-
-def once(values: Iterable[Any]) -> list[Any]:
-    """Each value once, in order of appearance."""
-    return list(dict.fromkeys(values))
 
 
 def by_operation(
@@ -51,7 +47,7 @@ def forms_of(material: Material, operation: str) -> list[str]:
     chart."""
     wanted = SERVES.get(operation, (operation,))
     cells = material.cells(wanted)
-    return once(cell.form for name in wanted for cell, _ in cells if cell.operation == name)
+    return unique(cell.form for name in wanted for cell, _ in cells if cell.operation == name)
 
 
 SERVES = {"add": ("add", "fetch_add"), "fetch_add": ("add", "fetch_add")}

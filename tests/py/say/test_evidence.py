@@ -22,7 +22,7 @@ from linewright.say import cell_document, cell_tables, comparison_document
 from linewright.say.document import Document, TextTable, Topic
 from linewright.say.machine_document import advise
 from linewright.say.machine_lines import doubts
-from linewright.say.sentence import Sentence, render, said, verbatim
+from linewright.say.sentence import Sentence, render, sentence, sentence_as_written
 from linewright.schema import Context, Record
 from support import machines
 from support.report_samples import write
@@ -73,10 +73,10 @@ def test_every_sentence_names_cells_of_the_records_or_says_why_it_needs_none(nam
     ids = {record.id for record in split(machines.records(name))[1]}
     every = spoken(name)
     assert len(every) > 40
-    for sentence in every:
-        assert bool(sentence.cells) == (sentence.basis in NAMED), render(sentence)
-        assert sentence.basis in ("cells", "run", "rule"), render(sentence)
-        assert set(sentence.cells) <= ids, render(sentence)
+    for line in every:
+        assert bool(line.cells) == (line.basis in NAMED), render(line)
+        assert line.basis in ("cells", "run", "rule"), render(line)
+        assert set(line.cells) <= ids, render(line)
 
 
 @pytest.mark.parametrize("name", machines.MACHINES)
@@ -124,9 +124,9 @@ def test_every_sentence_of_a_comparison_names_its_rows(tmp_path: Path) -> None:
     pages.append(comparison_document.page_document(comparison))
     every = list(sentences(pages))
     assert any("FAILED" in render(s) for s in every) and any("missing" in render(s) for s in every)
-    for sentence in every:
-        assert bool(sentence.cells) == (sentence.basis in NAMED), render(sentence)
-        assert set(sentence.cells) <= ids, render(sentence)
+    for line in every:
+        assert bool(line.cells) == (line.basis in NAMED), render(line)
+        assert set(line.cells) <= ids, render(line)
 
 
 ROOM = Path(linewright.__file__).parent
@@ -152,17 +152,17 @@ def test_sentences_stand_in_say(room: str) -> None:
 
 
 def test_a_sentence_elsewhere_is_seen() -> None:
-    said = (
+    module = (
         'def f():\n    """What it is for, in a sentence."""\n    return "An add takes five ns."\n'
     )
-    assert list(filter(is_sentence, literals(said))) == ["An add takes five ns."]
+    assert list(filter(is_sentence, literals(module))) == ["An add takes five ns."]
     words = (ROOM / "say/report_words.py").read_text()
     assert len(list(filter(is_sentence, literals(words)))) > 20
 
 
 def test_a_sentence_without_evidence_is_seen() -> None:
-    bare = said("an add takes 5 ns")
+    bare = sentence("an add takes 5 ns")
     assert bool(bare.cells) != (bare.basis in NAMED)
     known = Document(facts=[bare], tables=[], topics=[])
     assert list(sentences([known])) == [bare]
-    assert verbatim("x", ["a", "b", "a"]).cells == ("a", "b"), "each name once"
+    assert sentence_as_written("x", ["a", "b", "a"]).cells == ("a", "b"), "each name once"

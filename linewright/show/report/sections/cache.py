@@ -31,14 +31,14 @@ def section(material: Material) -> Section | None:
     ]
     if not rows:
         return None
-    found = facts.once(row["state"] for row in rows)
+    found = facts.unique(row["state"] for row in rows)
     states = [state for state in (*STATES, *found) if state in found]
     control = Control(
         signal="state",
         label="Lines are",
         options=[(s, STATES.get(s, s)) for s in dict.fromkeys(states)],
     )
-    forms = facts.once(row["form"] for row in rows)
+    forms = facts.unique(row["form"] for row in rows)
     figures = [_per_line(rows, forms, material, control)]
     if any(saving.percent for saving, _ in savings):
         figures.append(_saved(savings, forms, material, control))

@@ -53,7 +53,7 @@ def _figure(series: str, cells: list[Datum], material: Material, control: Contro
         for row in cells
         for thread, ops in enumerate(row["thread_ops"])
     ]
-    labels, threads = (facts.once(row[name] for row in rows) for name in ("label", "thread"))
+    labels, threads = (facts.unique(row[name] for row in rows) for name in ("label", "thread"))
     base = charts.base(rows, "datum.situation == situation")
     y = alt.Y("label:N", title=None, sort=labels, axis=alt.Axis(labelLimit=360))
     legend = alt.Legend(title=None) if len(threads) <= 12 else None

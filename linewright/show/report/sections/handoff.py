@@ -27,7 +27,7 @@ def section(material: Material) -> Section | None:
     definitions = Control(
         signal="definition",
         label="A handoff is",
-        options=[(f, MEANING.get(f, f)) for f in facts.once(r["form"] for r in rows)],
+        options=[(f, MEANING.get(f, f)) for f in facts.unique(r["form"] for r in rows)],
     )
     own = {label: [r for r in rows if r["series"] == label] for label in material.labels}
     many = {

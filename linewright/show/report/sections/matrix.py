@@ -74,8 +74,8 @@ def _figure(
 ) -> Chart:
     apart = len({row["where"] for row in rows if row["class"] not in ("alone", "placebo")}) > 1
     rows = [row | {"class": row["class"] + row["where"] * apart} for row in rows]
-    classes = facts.once(row["class"] for row in sorted(rows, key=lambda row: row["rank"]))
-    names = facts.once(row["label"] for row in rows)
+    classes = facts.unique(row["class"] for row in sorted(rows, key=lambda row: row["rank"]))
+    names = facts.unique(row["label"] for row in rows)
     columns = len({(row["class"], row["work"]) for row in rows})
     step = STEP if columns > 16 else BROAD_STEP
     return Chart(

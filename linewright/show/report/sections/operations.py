@@ -35,7 +35,7 @@ def section(material: Material) -> Section | None:
     policy = Control(
         signal="policy",
         label="LINEWRIGHT_ATOMICS",
-        options=[(p, p.replace("+", ",")) for p in facts.once(r["policy"] for r in rows)],
+        options=[(p, p.replace("+", ",")) for p in facts.unique(r["policy"] for r in rows)],
     )
     controls = (point, policy, machine)
 
@@ -48,7 +48,7 @@ def section(material: Material) -> Section | None:
             spec=charts.finish(_chart(own, domain, orders), 26 * 4, controls),
         )
 
-    figures = facts.by_operation(rows, facts.once(r["operation"] for r in rows), figure)
+    figures = facts.by_operation(rows, facts.unique(r["operation"] for r in rows), figure)
     return Section.of("operations", figures=figures, controls=controls)
 
 

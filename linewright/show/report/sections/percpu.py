@@ -28,7 +28,7 @@ def section(material: Material) -> Section | None:
     cost = Control.of("cost", "Cost", (row["cost"] for row in rows))
 
     def figure(operation: str, own: list[Datum]) -> Chart:
-        who = sorted(facts.once(row["who"] for row in own), key=lambda w: (w != "one thread", w))
+        who = sorted(facts.unique(row["who"] for row in own), key=lambda w: (w != "one thread", w))
         return charts.by_name(
             own,
             material,

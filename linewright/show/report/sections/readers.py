@@ -93,7 +93,7 @@ def _both(rows: list[Datum], material: Material) -> list[Chart]:
     if not joined:
         return []
     joined = charts.within(charts.within(joined, "pair"), "grace")
-    labels, forms = material.labels, facts.once(row["form"] for row in joined)
+    labels, forms = material.labels, facts.unique(row["form"] for row in joined)
     base = charts.base(joined)
     x_title, y_title = "ns that a reader pays for enter and leave", "ns of a grace period"
     x = alt.X(

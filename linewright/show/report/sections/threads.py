@@ -35,7 +35,7 @@ def section(material: Material) -> Section | None:
     metric = Control(signal="metric", label="Show", options=list(METRICS.items()))
     figures = facts.by_operation(
         rows,
-        facts.once(row["operation"] for row in rows),
+        facts.unique(row["operation"] for row in rows),
         lambda operation, own: _figure(operation, own, material, metric),
     )
     return Section.of("threads", figures=figures, controls=[metric])
@@ -60,7 +60,7 @@ def _rows(material: Material, label: str) -> list[Datum]:
 
 def _figure(operation: str, rows: list[Datum], material: Material, metric: Control) -> Chart:
     # Of several, the middle one: a chart of all of them is a tangle.
-    which = facts.once(row["which"] for row in rows)
+    which = facts.unique(row["which"] for row in rows)
     rows = [row for row in rows if row["which"] == which[(len(which) - 1) // 2]]
     base = charts.base(rows).transform_calculate(
         value="datum[metric]", key="datum.form + datum.which + datum.series"
