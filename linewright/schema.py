@@ -252,8 +252,8 @@ class Quantiles(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Interval(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A median and its interval at ``confidence``; from order statistics in the probe, from a
-    bootstrap in analysis."""
+    """A median and its interval at ``confidence``; from order statistics in the probe, from the
+    variance between launches, or order statistics of one, in analysis."""
 
     median_ns: float
     low_ns: float

@@ -48,8 +48,8 @@ class FormAdvice(Struct, frozen=True):
 
 
 def add_cost(m: MachineAnswers) -> tuple[Summary | None, Summary | None, Interval | None]:
-    """An atomic add alone, and with a second CPU at the least spacing; of the latter its interval,
-    no surer than its like, unless it is metastable."""
+    """An atomic add alone, and with a second CPU at the least spacing; of the latter its pooled
+    interval, unless it is metastable."""
     plain = [
         s
         for s in m.one_line

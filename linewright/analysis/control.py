@@ -109,10 +109,10 @@ def identical_to(form: str, arch: str) -> tuple[str, ...]:
 
 
 def pooled_interval(s: Summary, members: Iterable[Summary]) -> Interval:
-    """A cell's issue interval as far as the cells in the same situation allow it: over those of
-    identical machine code, since their true cost is one and each should hold it, and no narrower
-    than the middle one of the situation, as comparisons pool what launches add.  A few launches
-    that agree by luck do not make a figure sure; nor does a model, whose band is all of it."""
+    """A cell's issue interval, widened twice where other cells of its situation call for it: to
+    hold the intervals of all forms with identical machine code, which have one true cost, and to be
+    at least as wide as the median interval of the situation, since a few launches may agree by
+    chance.  A model's band is its whole interval."""
     if s.band is not None:
         return s.band
     group = noise_group_of(s.cell)
@@ -274,7 +274,7 @@ def with_baselines(summaries: Iterable[Summary], contexts: Mapping[str, Context]
     answers = []
     for s in members:
         family = family_of(s.cell.operation).name
-        why = failed.get((family, s.cell.work_iters)) or _of_chain(s.cell, loop)
+        why = failed.get((family, s.cell.work_iters)) or work_loop_fault(s.cell, loop)
         if why:
             flags = sorted({*s.flags, f"baseline_{why}"})
             none = {"exposed": None, "exposed_by_launch": {}}
@@ -283,6 +283,6 @@ def with_baselines(summaries: Iterable[Summary], contexts: Mapping[str, Context]
     return answers
 
 
-def _of_chain(cell: Cell, loop: WorkLoop | None) -> str:
+def work_loop_fault(cell: Cell, loop: WorkLoop | None) -> str:
     """Why a cell's work is no measure whatever its length."""
     return loop.why if loop and cell.work_iters and cell.work == "chain" else ""

@@ -18,7 +18,7 @@ ENDS = (50 * (1 - BAND), 50 * (1 + BAND))
 """Percentiles at the ends of a band."""
 
 
-def as_missed(values: Sequence[float], misses: Sequence[float]) -> np.ndarray:
+def with_model_error(values: Sequence[float], misses: Sequence[float]) -> np.ndarray:
     """What a measurement may be where a model says `values`, a row each: as it is said, and with
     each of the logarithms of simulated over measured by which the model missed before."""
     return np.outer(values, np.exp([0.0, *(-miss for miss in misses)]))
@@ -73,7 +73,7 @@ def _found(first: Summary, second: Summary, scale: Scale) -> np.ndarray:
     if one is None or two is None:
         return np.empty(0)
     draws = min(len(one.ns), len(two.ns))
-    a, b = (as_missed(own.ns[:draws], own.misses) for own in (one, two))
+    a, b = (with_model_error(own.ns[:draws], own.misses) for own in (one, two))
     alike = first.id == second.id and one.misses == two.misses
     if scale == "ratio":
         whole = min(*one.ns, *two.ns) > 0

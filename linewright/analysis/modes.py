@@ -98,7 +98,7 @@ def _position(logs: np.ndarray, alarm: float) -> int:
 def cut(logs: np.ndarray, fewest_in_mode: int = 1, alarm: float = FALSE_ALARM) -> list[np.ndarray]:
     """Sorted logarithms, split into modes of at least `fewest_in_mode` values."""
     if logs.size < FEWEST or np.diff(logs).max() < np.log(MIN_GAP):
-        return [logs]  # (b) holds nowhere: asked first, since what (a) compares with is simulated
+        return [logs]  # (b) holds nowhere: the quick question first
     position = _position(logs, alarm)
     if not position or logs[position] - logs[position - 1] < np.log(MIN_GAP):
         return [logs]

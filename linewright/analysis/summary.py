@@ -188,7 +188,7 @@ class Summary(Struct, frozen=True, kw_only=True):
         return self.issue if "p05_ns" in self.metrics else None
 
     @property
-    def missed(self) -> tuple[float, float] | None:
+    def model_error_range(self) -> tuple[float, float] | None:
         """Simulated over measured, the least and the greatest, of cells like this simulated one
         that no fit had seen; None where the model was less than `MISSED` off, or that is not
         known."""
@@ -209,7 +209,7 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     @property
     def one_launch(self) -> bool:
-        """Whether a claim has nothing to rest on: a launch has its own luck."""
+        """Fewer than two launches: no interval, and nothing that a claim can rest on."""
         return not self.published and len(self.by_launch) < 2
 
 

@@ -399,9 +399,9 @@ def _run(
             failure = error
     kept.writer.sync()
     new = len(rows) - len(kept.records)
-    from linewright.say.machine_lines import company  # imports NumPy
+    from linewright.say.machine_lines import other_load_remarks  # imports NumPy
 
-    for line in company(contexts[len(kept.contexts) :]):
+    for line in other_load_remarks(contexts[len(kept.contexts) :]):
         note(line)
     if kept.writer.name != "standard output" and rows:
         if form in ("table", "plain") or failure is None:

@@ -137,7 +137,7 @@ def _records(
 
 
 def _missed(run: SummarisedRun) -> list[Summary]:
-    return [s for s in run.summaries if s.missed]
+    return [s for s in run.summaries if s.model_error_range]
 
 
 def _order(baseline: SummarisedRun, other: SummarisedRun) -> LaunchOrder:

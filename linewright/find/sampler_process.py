@@ -113,7 +113,7 @@ def _talk_there(
     lines, commands = (shlex.quote(f"{place.folder}/{name}") for name in ("lines", "commands"))
     place.look(f"rm -f {lines} {commands} && mkfifo {lines} {commands}")
     line = shlex.join([sampler, "--to", "4", "--commands", "5", *words])
-    held = place.held(f"{line} </dev/null 4>{lines} 5<>{commands}", to=commands)
+    held = place.run_until_input_closes(f"{line} </dev/null 4>{lines} 5<>{commands}", to=commands)
     process = start(held, own_session=True, stdout=output, stderr=None)
     reader = start(
         place.shell(f"exec cat {lines}"), own_session=True, stdin=subprocess.DEVNULL, stderr=None

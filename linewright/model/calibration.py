@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from linewright.analysis.drawn_ratios import ENDS, as_missed, ratios_of
+from linewright.analysis.drawn_ratios import ENDS, ratios_of, with_model_error
 from linewright.errors import UserError
 from linewright.model import ensemble
 from linewright.model.machine_file import Constant, Machine, parts, resolve
@@ -393,7 +393,7 @@ def _held(
     answers = []
     for widened in (False, True):
         sides = [
-            as_missed(np.exp(draws), ensemble.misses_of(others, cell)[1] if widened else [])
+            with_model_error(np.exp(draws), ensemble.misses_of(others, cell)[1] if widened else [])
             for cell, draws in figures
         ]
         values = ratios_of(*sides) if len(sides) == 2 else sides[0]

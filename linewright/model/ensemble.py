@@ -12,7 +12,7 @@ from math import exp, log
 import numpy as np
 from msgspec import Struct
 
-from linewright.analysis.drawn_ratios import as_missed
+from linewright.analysis.drawn_ratios import with_model_error
 from linewright.forms import made_of
 from linewright.model import machine_file
 from linewright.model.machine_file import Constant, Machine, resolve
@@ -147,7 +147,9 @@ def bands(
 
 def _band(cells: Sequence[Figures], misses: Sequence[float]) -> Band:
     metastable = [cell for cell in cells if cell.metastable]
-    p05, p50, p95 = np.percentile(as_missed([cell.p50 for cell in cells], misses), [5, 50, 95])
+    p05, p50, p95 = np.percentile(
+        with_model_error([cell.p50 for cell in cells], misses), [5, 50, 95]
+    )
     slowest = max((cell.modes[-1][0] for cell in metastable), default=0.0)
     modes = (min(cell.modes[0][0] for cell in metastable), slowest) if metastable else None
     low, high = min(cell.low for cell in cells), max(cell.high for cell in cells)

@@ -224,7 +224,9 @@ class Place:
             return self.shell(f"exec {shlex.join(words)}")
         return [*(self._transport.words if self._transport else ()), *words]
 
-    def held(self, line: str, before: str = "", to: str = "/dev/null") -> list[str]:
+    def run_until_input_closes(
+        self, line: str, before: str = "", to: str = "/dev/null"
+    ) -> list[str]:
         """The command that runs a line of a script elsewhere, behind another, until our input ends;
         what comes on that is written `to` a file there."""
         return self.shell(HELD % (before, line, to))
@@ -233,7 +235,7 @@ class Place:
         """The command that runs a plan there, which comes on its standard input."""
         if not self.far:
             return self.command([self.probe])
-        return self.held(f"./{NAME} <plan", f"{self._enter()} {PLAN}")
+        return self.run_until_input_closes(f"./{NAME} <plan", f"{self._enter()} {PLAN}")
 
     def _enter(self) -> str:
         return f"cd {shlex.quote(self.folder)} || exit;"
@@ -247,7 +249,7 @@ class Place:
         if self.far:
             assigned = [f"{name}={value}" for name, value in environment.items()]
             line = shlex.join(["env", *assigned, *command])
-            command = self.held(f"{line} </dev/null", self._enter())
+            command = self.run_until_input_closes(f"{line} </dev/null", self._enter())
         else:
             command = self.command(command)
         with Interrupts() as interrupts:

@@ -15,7 +15,7 @@ from linewright.say.document import Topic, topic
 from linewright.say.flag_words import explain
 from linewright.say.model_error import errors
 from linewright.say.name_words import FEW_LAUNCHES, WITHHELD
-from linewright.say.phrases import arounds, measure_again, measure_enough, modes_text
+from linewright.say.phrases import measure_again, measure_enough, modes_text, work_lengths_text
 from linewright.say.sentence import Sentence, render, render_all, sentence, sentence_as_written
 from linewright.say.setting import CLASS_WORDS
 from linewright.say.verdict import control_sentences
@@ -31,7 +31,7 @@ def limits(m: MachineAnswers) -> list[Sentence]:
     answers += _metastable(m.summaries)
     answers += _unshown(m.summaries)
     if withheld := [f for f in m.of_width if f.withheld]:
-        text = f"{arounds(f.situation for f in withheld)}: {WITHHELD}"
+        text = f"{work_lengths_text(f.situation for f in withheld)}: {WITHHELD}"
         answers.append(sentence(text, cells=[i for f in withheld for i in f.ids]))
     if m.context and m.context.virtualised == "yes":
         text = "a virtual machine: another host, or another neighbour, may cost differently"

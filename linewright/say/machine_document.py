@@ -124,7 +124,7 @@ def _warning(m: MachineAnswers) -> Sentence | None:
         text = "simulated: a model of a machine, not a machine"
         text += "; its file was changed after the calibration" if m.edited else ""
         text = "; ".join(filter(None, [text, errors_text(m.summaries)]))
-        cells = [s.id for s in m.summaries if s.missed]
+        cells = [s.id for s in m.summaries if s.model_error_range]
     elif m.published:
         text = "published percentiles of one run: forms differ where these do not overlap"
     elif wrong:

@@ -72,7 +72,9 @@ def frequency_text(first: float, second: float, when: tuple[str, str]) -> str:
 def remarks(contexts: Sequence[Context]) -> list[str]:
     """What may have disturbed the figures, or is missing from them."""
     absent = {c.counters_reason for c in contexts} - {"", "not asked for"}
-    lines = [f"counters absent: {reason}" for reason in sorted(absent)] + company(contexts)
+    lines = [f"counters absent: {reason}" for reason in sorted(absent)] + other_load_remarks(
+        contexts
+    )
     governors = {c.governor for c in contexts} - {"", "performance"}
     lines += [
         f"the frequency governor was {name}: clocks may have changed between windows"
@@ -193,7 +195,7 @@ def _discarded(records: Iterable[Record]) -> list[Sentence]:
     return [sentence(text, cells=ids)] if parts else []
 
 
-def company(contexts: Sequence[Context]) -> list[str]:
+def other_load_remarks(contexts: Sequence[Context]) -> list[str]:
     """Who else used the machine, as far as it may have disturbed the figures."""
     lines = []
     if any(context.other_probe for context in contexts):

@@ -20,8 +20,8 @@ def error_text(low: float, high: float) -> str:
 
 def errors_text(summaries: Iterable[Summary]) -> str:
     """Of which of these cells the model is how far off; empty where it is of none."""
-    missed = [s for s in summaries if s.missed]
-    kinds = grouped(missed, lambda s: (s.cell.situation.contended, s.missed))
+    missed = [s for s in summaries if s.model_error_range]
+    kinds = grouped(missed, lambda s: (s.cell.situation.contended, s.model_error_range))
     return "; ".join(
         f"of {'contended' if contended else 'uncontended'} "
         f"{_some([s.cell.form for s in own])} {error_text(*ends)}"
@@ -38,7 +38,7 @@ def _some(forms: Sequence[str]) -> str:
 
 def errors(summaries: Sequence[Summary]) -> list[Sentence]:
     """The same as a sentence, where there is any."""
-    missed = [s for s in summaries if s.missed]
+    missed = [s for s in summaries if s.model_error_range]
     return [sentence(errors_text(missed), cells=[s.id for s in missed])] if missed else []
 
 

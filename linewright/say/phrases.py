@@ -148,7 +148,7 @@ def sharers_of(f: Point | Cell | Crossover) -> str:
     return f.situation.sharers
 
 
-def arounds(situations: Iterable[Situation]) -> str:
+def work_lengths_text(situations: Iterable[Situation]) -> str:
     """The work of several situations: ``back to back and with 10 and 200 units of work``."""
     by_work = {s.work_iters: s for s in sorted(situations, key=lambda s: s.work_iters)}
     parts = [by_work.pop(0).around] if 0 in by_work else []

@@ -22,12 +22,12 @@ from linewright.say.machine_lines import EMULATED
 from linewright.say.name_words import FEW_LAUNCHES, LEFT_OPEN
 from linewright.say.phrases import (
     all_within_text,
-    arounds,
     measure_again,
     measure_on,
     more_text,
     sharers_of,
     time_of,
+    work_lengths_text,
 )
 from linewright.say.sentence import sentence, sentence_as_written
 
@@ -194,5 +194,6 @@ def _turn(turn: Turn, machine: MachineAnswers) -> str:
 def _places(points: Sequence[SettingPoint]) -> str:
     by_sharers = grouped(points, sharers_of)
     return "; ".join(
-        f"{where}, {arounds([p.situation for p in own])}" for where, own in by_sharers.items()
+        f"{where}, {work_lengths_text([p.situation for p in own])}"
+        for where, own in by_sharers.items()
     )

@@ -26,7 +26,6 @@ from linewright.say.phrases import (
     DISTANCES,
     PLACES,
     answer_text,
-    arounds,
     by_caller,
     caller_of,
     crossing_text,
@@ -36,6 +35,7 @@ from linewright.say.phrases import (
     need_of,
     runs_of,
     sharers_of,
+    work_lengths_text,
 )
 from linewright.say.reader_sentences import reader_sentences
 from linewright.say.sentence import (
@@ -200,7 +200,7 @@ def control_sentences(m: MachineAnswers) -> list[Sentence]:
             )
         )
     if failed := [s for s in m.summaries if s.withheld]:
-        text = f"{arounds(s.cell.situation for s in failed)}: {WITHHELD}"
+        text = f"{work_lengths_text(s.cell.situation for s in failed)}: {WITHHELD}"
         answers.append(sentence(text, cells=[s.id for s in failed]))
     return answers
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from linewright.analysis.drawn_ratios import ENDS, as_missed
+from linewright.analysis.drawn_ratios import ENDS, with_model_error
 from linewright.records import published_tables
 from linewright.schema import Cell, Context, DrawnCosts, Record
 from support.places import DATA
@@ -290,6 +290,6 @@ def as_simulated(a_record: Record, drawn: DrawnCosts | None) -> Record:
     """A record as if a model had made it."""
     metrics = {}
     if drawn is not None:
-        ends = np.percentile(as_missed(drawn.ns, drawn.misses), ENDS)
+        ends = np.percentile(with_model_error(drawn.ns, drawn.misses), ENDS)
         metrics = dict(zip(("p05_ns", "p95_ns"), map(float, ends), strict=True))
     return msgspec.structs.replace(a_record, flags=["simulated"], metrics=metrics, drawn=drawn)

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from linewright.records import files as records
-from linewright.say.machine_lines import company
+from linewright.say.machine_lines import other_load_remarks
 from support import seccomp, waiting
 from support.command_lines import go_on
 from support.finding import PLANTED
@@ -510,7 +510,7 @@ def test_a_quiet_machine_is_not_called_busy(command):
         assert answer.returncode == 0 and ("CPUs busy meanwhile" in answer.stderr) is said, (
             answer.stderr
         )
-    assert company([]) == []
+    assert other_load_remarks([]) == []
     command.fake = {"other_load": 1.5, "cpus": list(range(200))}
     assert "busy" not in command("measure", *SMALL, "-o", "r.jsonl").stderr, (
         "under 2 % of a large machine"
