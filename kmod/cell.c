@@ -181,10 +181,11 @@ static int check_cell(struct lwk_text *text, const struct lwk_cell *cell)
 			LWK_MAX_LIST_BYTES);
 	if (form->family->window && cell->threads > 1)
 		return REFUSE(text, "form %s runs alone", form->name);
-	if (form->irqs_off && (u64)cell->delay * cell->threads > LWK_MAX_UNITS_IRQS_OFF)
+	if (form->keeps_off && (u64)cell->delay * cell->threads > LWK_MAX_UNITS_OFF)
 		return REFUSE(text,
-			"delay=%u: form %s keeps interrupts off, one thread behind the other: allowed: up to %u",
-			cell->delay, form->name, LWK_MAX_UNITS_IRQS_OFF / cell->threads);
+			"delay=%u: form %s keeps %s off, one thread behind the other: allowed: up to %u",
+			cell->delay, form->name, form->keeps_off,
+			LWK_MAX_UNITS_OFF / cell->threads);
 	return 0;
 }
 

@@ -62,8 +62,10 @@ void lwk_say_control(struct lwk_text *text)
 		return;
 	}
 	read_register(&first);
-	for_each_online_cpu(cpu) if (!smp_call_function_single(cpu, read_register, &other, 1))
-		differs |= other != first;
+	for_each_online_cpu(cpu) {
+		if (!smp_call_function_single(cpu, read_register, &other, 1))
+			differs |= other != first;
+	}
 	lwk_say(text, " cpuectlr=%s0x%llx", differs ? "differs," : "", first);
 	for (i = 0; i < ARRAY_SIZE(bits); i++)
 		lwk_say(text, ",%s:%llu", bits[i], first >> (FIRST_BIT + i) & 1);

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Events that are counted for the timed thread while a window is open; those that this machine cannot count are named. */
 #include <linux/err.h>
+#include <linux/module.h>
 #include <linux/perf_event.h>
 #include <linux/sched.h>
 
 #include "linewright.h"
+
+static bool count_events = true;
+module_param_named(counters, count_events, bool, 0400);
+MODULE_PARM_DESC(counters,
+	"count events of the timed thread (1); 0: the kernel runs as without performance counters");
 
 static const struct {
 	const char *name;
@@ -17,7 +23,7 @@ static const struct {
 	{ "cache_references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES },
 };
 
-/* An event of the calling thread, which counts from now on; an error where the kernel refuses it. */
+/* An event of the calling thread, which counts from now on; an error where the kernel refuses it, or counters are switched off. */
 static struct perf_event *opened(unsigned int event)
 {
 	struct perf_event_attr wanted = {
@@ -26,7 +32,14 @@ static struct perf_event *opened(unsigned int event)
 		.config = events[event].config,
 	};
 
+	if (!count_events)
+		return ERR_PTR(-ENOENT);
 	return perf_event_create_kernel_counter(&wanted, -1, current, NULL, NULL);
+}
+
+bool lwk_counters_on(void)
+{
+	return count_events;
 }
 
 void lwk_counters_open(struct lwk_counters *counters)

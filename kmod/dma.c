@@ -2,6 +2,7 @@
 /* The DMA interface over scatter lists on a device of the module's own, and the same lists by explicit instructions. */
 #include <linux/cacheflush.h>
 #include <linux/dma-direct.h>
+#include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
 #include <linux/gfp.h>
 #include <linux/iommu.h>
@@ -38,8 +39,10 @@ enum dma_step {
 static const enum dma_data_direction directions[] = { DMA_TO_DEVICE, DMA_FROM_DEVICE,
 	DMA_BIDIRECTIONAL };
 
-/* The same, or a PCI device in the place of the first; NULL where that has gone. Under lwk_running. */
+/* The same, or a PCI device in the place of the first; NULL where that has gone. Under devices_lock, which a window of this family holds. */
 static struct device *devices[2];
+static DEFINE_MUTEX(devices_lock);
+static bool leaving; /* a device is waited for: windows end */
 
 struct list {
 	struct sg_table table;
@@ -51,11 +54,14 @@ struct list {
 /* Whether this kernel maintains caches for a device without coherency, and whether the device is behind an IOMMU. */
 const char *lwk_dma_kind(void)
 {
-	bool iommu;
+	bool there, iommu;
 
-	if (!devices[PLAIN])
+	mutex_lock(&devices_lock);
+	there = devices[PLAIN];
+	iommu = there && iommu_get_domain_for_dev(devices[PLAIN]);
+	mutex_unlock(&devices_lock);
+	if (!there)
 		return "gone";
-	iommu = iommu_get_domain_for_dev(devices[PLAIN]);
 #if defined(CONFIG_ARCH_HAS_SYNC_DMA_FOR_DEVICE)
 	return iommu ? "noncoherent,iommu" : "noncoherent";
 #else
@@ -72,6 +78,12 @@ static struct platform_device *new_device(const char *name)
 	};
 
 	return platform_device_register_full(&info);
+}
+
+/* Entries are as long as the module allows; without this a device's are promised to 64 KiB only, and CONFIG_DMA_API_DEBUG says so. */
+static void allow_long_entries(struct device *device)
+{
+	dma_set_max_seg_size(device, LWK_MAX_ENTRY_BYTES);
 }
 
 static void set_coherent(struct device *device, bool coherent)
@@ -96,6 +108,9 @@ MODULE_PARM_DESC(dma_pci,
 	"PCI device without a driver whose lists are mapped, VENDOR:DEVICE in hexadecimal");
 
 static struct pci_device_id pci_ids[2];
+/* As the borrowed device was, and is again when it is left. */
+static bool was_coherent;
+static unsigned int segment_bytes;
 
 static int take_pci(struct pci_dev *pci, const struct pci_device_id *id)
 {
@@ -103,23 +118,30 @@ static int take_pci(struct pci_dev *pci, const struct pci_device_id *id)
 
 	if (error)
 		return error;
-	mutex_lock(&lwk_running);
+	mutex_lock(&devices_lock);
 	if (devices[PLAIN]) {
 		error = -EBUSY;
 	} else {
+		was_coherent = dev_is_dma_coherent(&pci->dev);
+		segment_bytes = dma_get_max_seg_size(&pci->dev);
 		set_coherent(&pci->dev, false);
+		allow_long_entries(&pci->dev);
 		devices[PLAIN] = get_device(&pci->dev);
 	}
-	mutex_unlock(&lwk_running);
+	mutex_unlock(&devices_lock);
 	return error;
 }
 
-/* Waits for the window that may be using the device. Lists are mapped inside windows only: nothing of it is left behind. */
+/* Waits for a window that may be using the device, which ends behind its present list. Lists are mapped inside windows only: nothing of it is left behind. */
 static void leave_pci(struct pci_dev *pci)
 {
-	mutex_lock(&lwk_running);
+	WRITE_ONCE(leaving, true); /* pairs with the READ_ONCE() in pass_over() */
+	mutex_lock(&devices_lock);
 	devices[PLAIN] = NULL;
-	mutex_unlock(&lwk_running);
+	set_coherent(&pci->dev, was_coherent);
+	dma_set_max_seg_size(&pci->dev, segment_bytes);
+	WRITE_ONCE(leaving, false);
+	mutex_unlock(&devices_lock);
 	put_device(&pci->dev);
 }
 
@@ -179,6 +201,7 @@ int lwk_dma_init(void)
 		}
 		made[i] = device;
 		set_coherent(&device->dev, i == COHERENT);
+		allow_long_entries(&device->dev);
 	}
 	error = borrow_pci();
 	if (error) {
@@ -480,7 +503,7 @@ static u64 once_ns(struct lwk_run *run, int device)
 }
 
 /* As many passes as fit into the window; its baseline is the same passes on the device with coherency. */
-static void window(struct lwk_run *run)
+static void pass_over(struct lwk_run *run)
 {
 	struct lwk_thread *thread = run->threads[0];
 	int device = run->request.baseline ? COHERENT : PLAIN;
@@ -503,7 +526,16 @@ static void window(struct lwk_run *run)
 		cond_resched();
 		/* A baseline that does nothing takes no time. */
 		run->whole = !one || lwk_lasted(run, lwk_now_ns() - start);
+		if (!run->whole && READ_ONCE(leaving))
+			run->error = -ENODEV;
 	} while (!run->whole && !lwk_over(run) && !run->error);
+}
+
+static void window(struct lwk_run *run)
+{
+	mutex_lock(&devices_lock);
+	pass_over(run);
+	mutex_unlock(&devices_lock);
 }
 
 static const struct lwk_family mapped_family = {

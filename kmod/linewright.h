@@ -10,9 +10,9 @@
 #include <linux/wait.h>
 
 /* Number of the debugfs interface: changes whenever a key, a line or its meaning does. */
-#define LWK_INTERFACE 4
+#define LWK_INTERFACE 5
 
-/* Limits of a cell and of its windows. With the largest work or spacing a batch is one iteration of some milliseconds. */
+/* Limits of a cell and of its windows. With the largest work or spacing one operation takes some milliseconds. */
 #define LWK_MAX_CELLS 256
 #define LWK_MAX_THREADS 512
 #define LWK_MAX_LINES 4096
@@ -23,8 +23,8 @@
 #define LWK_MAX_ENTRIES 16384
 #define LWK_MAX_ENTRY_BYTES (4u << 20)
 #define LWK_MAX_LIST_BYTES (64ul << 20)
-/* Units of work that all threads together may do with interrupts off, one behind the other: a millisecond at 1 GHz. */
-#define LWK_MAX_UNITS_IRQS_OFF 1000000
+/* Units of work that all threads together may do with interrupts off, or spin for with preemption off, one behind the other: a millisecond at 1 GHz. */
+#define LWK_MAX_UNITS_OFF 1000000
 /* Batches whose times a window keeps. */
 #define LWK_MAX_BATCHES 65536
 /* For memory that is taken once the cell is known: refused where there is none, without killing a process for it. */
@@ -126,9 +126,10 @@ struct lwk_form {
 	const char *(*missing)(void); /* why it cannot run here, NULL when it can */
 	const void *detail;	      /* the family's own */
 	struct lwk_made_of made;
-	s8 counts;     /* what an operation adds to the line; 0: not checked */
-	bool sleeps;   /* leaves the CPU on purpose */
-	bool irqs_off; /* keeps interrupts off for as long as it stays inside */
+	s8 counts;   /* what an operation adds to the line; 0: not checked */
+	bool sleeps; /* leaves the CPU on purpose */
+	/* What it keeps off for as long as it, and all before it, stay inside; NULL: nothing. */
+	const char *keeps_off;
 };
 
 struct lwk_cell {
@@ -172,6 +173,8 @@ struct lwk_thread {
 	struct lwk_place at;
 	unsigned int index;
 	unsigned int cpu;
+	/* Operations that take about SLICE_NS of run.c, as far as is known; at least 1. */
+	unsigned long slice;
 	u64 ops_all; /* since the line was started anew, warm-up included */
 	u64 ops;     /* in the window, as are the next two */
 	u64 ns;
@@ -225,8 +228,7 @@ struct lwk_run {
 int lwk_parse_cell(struct lwk_cell *cell, char *request, struct lwk_text *text);
 int lwk_parse_window(struct lwk_run *run, char *request, struct lwk_text *text);
 
-/* main.c: held while a window runs, and while a device of dma.c comes or goes */
-extern struct mutex lwk_running;
+/* main.c */
 __printf(2, 3) void lwk_say(struct lwk_text *text, const char *format, ...);
 
 /* forms.c */
@@ -245,6 +247,7 @@ void lwk_note_batch(struct lwk_run *run, u64 ns);
 u64 lwk_now_ns(void);
 
 /* counters.c: the calling thread's, opened and closed by itself */
+bool lwk_counters_on(void);
 void lwk_counters_open(struct lwk_counters *counters);
 void lwk_counters_begin(struct lwk_counters *counters);
 void lwk_counters_end(struct lwk_counters *counters);

@@ -385,7 +385,7 @@ const struct lwk_form lwk_lookups_forms[] = {
 		.loop = loop_empty },
 	ROW(ref),
 	/* On PREEMPT_RT the object's lock is a mutex. */
-	ROW(lock, .sleeps = IS_ENABLED(CONFIG_PREEMPT_RT)),
+	ROW(lock, .keeps_off = "preemption", .sleeps = IS_ENABLED(CONFIG_PREEMPT_RT)),
 	ROW(seqlock),
 };
 

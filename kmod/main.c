@@ -9,9 +9,9 @@
  *                                        forget ID     the memory is given back, as all is when the file is closed
  * /sys/kernel/debug/linewright/forms   what can be run: one line a form, and one of the machine
  *
- * One window runs at a time. An open file keeps the module from being unloaded. A signal that kills the writer ends the window
- * behind its present batch; limit_ms ends every window. Interrupts and preemption are off for single operations only, where a
- * form's name says so.
+ * One window runs at a time. An open file keeps the module from being unloaded. A signal that kills the writer, and limit_ms, end
+ * the window within some milliseconds, or behind its present operation. Interrupts and preemption are off for single operations only, where
+ * a form's name says so.
  */
 #include <linux/capability.h>
 #include <linux/cache.h>
@@ -39,7 +39,7 @@ struct session {
 
 static struct dentry *folder;
 /* Held while a window runs: two at once would disturb each other. */
-DEFINE_MUTEX(lwk_running);
+static DEFINE_MUTEX(running);
 
 /* Appends to a text; what does not fit marks it full. */
 void lwk_say(struct lwk_text *text, const char *format, ...)
@@ -113,7 +113,7 @@ static int prepare(struct session *session, unsigned int id, char *request)
 	return error;
 }
 
-static int window(struct session *session, unsigned int id, char *request)
+static int run_window(struct session *session, unsigned int id, char *request)
 {
 	struct lwk_text *text = &session->text;
 	struct lwk_run *run = session->cells[id];
@@ -143,7 +143,7 @@ static int do_request(struct session *session, char *request)
 		if (!strcmp(verb, "prepare"))
 			return prepare(session, id, request);
 		if (!strcmp(verb, "window"))
-			return window(session, id, request);
+			return run_window(session, id, request);
 		if (!strcmp(verb, "forget")) {
 			lwk_forget(session->cells[id]);
 			session->cells[id] = NULL;
@@ -167,12 +167,12 @@ static ssize_t write_cell(struct file *file, const char __user *from, size_t byt
 	request = memdup_user_nul(from, bytes);
 	if (IS_ERR(request))
 		return PTR_ERR(request);
-	error = mutex_lock_killable(&lwk_running);
+	error = mutex_lock_killable(&running);
 	if (!error) {
 		session->text.used = 0;
 		session->text.full = false;
 		error = do_request(session, request);
-		mutex_unlock(&lwk_running);
+		mutex_unlock(&running);
 	}
 	kfree(request);
 	return error ?: bytes;
@@ -206,18 +206,18 @@ static int open_forms(struct inode *inode, struct file *file)
 	if (error)
 		return error;
 	session = file->private_data;
-	mutex_lock(&lwk_running);
+	mutex_lock(&running);
 	lwk_say(&session->text,
-		"machine interface=%d version=%s release=%s arch=%s cpus=%*pbl line_bytes=%d page_bytes=%lu dma=%s clock_ns=%llu counts=",
+		"machine interface=%d version=%s release=%s arch=%s cpus=%*pbl line_bytes=%d page_bytes=%lu dma=%s clock_ns=%llu counters=%d counts=",
 		LWK_INTERFACE, LWK_VERSION, utsname()->release, utsname()->machine,
 		cpumask_pr_args(cpu_online_mask), cache_line_size(), PAGE_SIZE, lwk_dma_kind(),
-		clock_ns());
+		clock_ns(), lwk_counters_on());
 	lwk_list_counters(&session->text, false);
 	lwk_say(&session->text, " lacks=");
 	lwk_list_counters(&session->text, true);
 	lwk_say_control(&session->text);
 	lwk_say(&session->text, "\n");
-	mutex_unlock(&lwk_running);
+	mutex_unlock(&running);
 	lwk_list_forms(&session->text);
 	return 0;
 }

@@ -234,10 +234,12 @@ PAIR(srcu_fast_updown_defined, struct srcu_ctr __percpu *idx,
  */
 static __always_inline void count_irqsave(unsigned long __percpu *counter)
 {
-	unsigned long flags;
+	unsigned long flags, *word;
 
 	raw_local_irq_save(flags);
-	raw_cpu_inc(*counter);
+	word = raw_cpu_ptr(counter);
+	/* Marked: the updater's scan reads it from another CPU, by atomic_long_read(). */
+	WRITE_ONCE(*word, READ_ONCE(*word) + 1);
 	raw_local_irq_restore(flags);
 }
 
@@ -404,22 +406,22 @@ const struct lwk_form lwk_readers_forms[] = {
 	PAIR_ROW(rwlock, grace_rwlock, NULL, SPIN_SLEEPS),
 	PAIR_ROW(rwsem, grace_rwsem, NULL, .sleeps = true),
 	PAIR_ROW(mutex, grace_mutex, NULL, .sleeps = true),
-	PAIR_ROW(spinlock, grace_spinlock, NULL, SPIN_SLEEPS),
-	PAIR_ROW(spinlock_irq, grace_spinlock_irq, NULL, .irqs_off = true, SPIN_SLEEPS),
+	PAIR_ROW(spinlock, grace_spinlock, NULL, .keeps_off = "preemption", SPIN_SLEEPS),
+	PAIR_ROW(spinlock_irq, grace_spinlock_irq, NULL, .keeps_off = "interrupts", SPIN_SLEEPS),
 	PAIR_ROW(refcnt, NULL, NULL),
 	FORM(percpuinc, "readers_floor"),
 	FORM(incpercpu, "readers_floor"),
 	FORM(incpercpu_preempt, "readers_floor"),
 	FORM(incpercpu_bh, "readers_floor"),
-	FORM(incpercpu_irqsave, "readers_floor", .irqs_off = true),
+	FORM(incpercpu_irqsave, "readers_floor", .keeps_off = "interrupts"),
 	FORM(acqrel, "readers_floor", .made.racy = true),
 	FORM(sched_clock, "readers_floor"),
 	FORM(clock, "readers_floor"),
 	FORM(coarse_clock, "readers_floor"),
 	FORM(preempt, "readers_floor"),
 	FORM(bh, "readers_floor"),
-	FORM(irq, "readers_floor", .irqs_off = true),
-	FORM(irqsave, "readers_floor", .irqs_off = true),
+	FORM(irq, "readers_floor", .keeps_off = "interrupts"),
+	FORM(irqsave, "readers_floor", .keeps_off = "interrupts"),
 };
 
 const unsigned int lwk_readers_count = ARRAY_SIZE(lwk_readers_forms);

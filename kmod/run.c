@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Runs the windows of a prepared cell: its threads, their batches, and the sum that shows nothing was lost. Which window comes
- * when, and which ones count, is the probe's to decide: probe/run.cpp, for user space and kernel alike.
+ * when, and which ones count, is the probe's to decide, for user space and kernel alike.
  */
 #include <linux/cpu.h>
 #include <linux/kernel.h>
@@ -17,6 +17,9 @@
 /* Length of a contender's batches: the edges of a window stay sharp. */
 #define CONTENDER_BATCH_NS 10000
 
+/* About how long a loop runs before its thread looks whether its window is over: a killed request ends that soon, or behind one operation. */
+#define SLICE_NS 1000000
+
 /* The life of a window. Only the timed thread moves it on; every contender watches it. */
 enum phase {
 	STARTING,
@@ -25,7 +28,7 @@ enum phase {
 	STOP
 };
 
-/* One window runs at a time, under lwk_running, and keeps the times of its batches here. */
+/* One window runs at a time, under main.c's lock, and keeps the times of its batches here. */
 static u32 *batches;
 
 int lwk_run_init(void)
@@ -74,18 +77,52 @@ static u64 away_ns(void)
 #endif
 }
 
-static void do_batch(struct lwk_thread *thread, unsigned long iters)
+static void do_slice(struct lwk_thread *thread, unsigned long iters)
 {
 	thread->loop(&thread->at, iters);
 	thread->ops_all += iters;
 }
 
+/* Learns from operations that took `ns` how many take about a slice: an operation's cost changes when others come to its line. */
+static void learn_slice(struct lwk_thread *thread, unsigned long iters, u64 ns)
+{
+	if (ns > 2 * SLICE_NS)
+		thread->slice = max(iters / 2, 1ul);
+	else if (iters >= thread->slice && ns < SLICE_NS / 2)
+		thread->slice = 2 * iters;
+}
+
+/*
+ * One batch, whatever its length: what takes longer than a slice is done in several. False: the window was over before its end. A batch of one
+ * slice, as every batch of about batch_ns is once its length is known, is the loop and nothing else.
+ */
+static bool do_batch(struct lwk_thread *thread, unsigned long iters)
+{
+	while (iters > thread->slice) {
+		unsigned long some = thread->slice;
+		u64 start = lwk_now_ns();
+
+		do_slice(thread, some);
+		learn_slice(thread, some, lwk_now_ns() - start);
+		iters -= some;
+		cond_resched();
+		if (lwk_over(thread->run))
+			return false;
+	}
+	do_slice(thread, iters);
+	return true;
+}
+
+/* The time of a batch; U64_MAX: the window was over before its end. */
 static u64 batch_ns(struct lwk_thread *thread, unsigned long iters)
 {
-	u64 start = lwk_now_ns();
+	u64 start = lwk_now_ns(), ns;
 
-	do_batch(thread, iters);
-	return lwk_now_ns() - start;
+	if (!do_batch(thread, iters))
+		return U64_MAX;
+	ns = lwk_now_ns() - start;
+	learn_slice(thread, iters, ns);
+	return ns;
 }
 
 /* Notes where the thread stands when the window opens; note_close() turns that into what came in it. */
@@ -182,9 +219,13 @@ static void time_batches(struct lwk_thread *thread)
 	u64 start = lwk_now_ns(), before = start, now;
 
 	do {
-		do_batch(thread, run->batch);
+		bool done = do_batch(thread, run->batch);
+
 		cond_resched();
+		if (!done)
+			return;
 		now = lwk_now_ns();
+		learn_slice(thread, run->batch, now - before);
 		lwk_note_batch(run, now - before);
 		before = now;
 		run->whole = lwk_lasted(run, now - start);
@@ -199,9 +240,8 @@ static void time_window(struct lwk_thread *thread)
 	run->batch = run->request.batch ?: find_batch(thread);
 	if (!run->batch)
 		return;
-	do_batch(thread,
-		run->batch); /* warm, and the length of a batch that was given is not taken on trust */
-	if (lwk_over(run))
+	/* Warm, and the length of a batch that was given is not taken on trust. */
+	if (batch_ns(thread, run->batch) == U64_MAX || lwk_over(run))
 		return;
 	lwk_counters_begin(&run->counters);
 	move_on(run, OPEN);
@@ -212,6 +252,12 @@ static void time_window(struct lwk_thread *thread)
 	lwk_counters_end(&run->counters);
 	do_batch(thread,
 		run->batch); /* contenders see the window close while this thread still works */
+}
+
+/* Open counters cost every change of tasks something: a cell that measures such changes, or waits for them, goes without. */
+static bool counted(const struct lwk_cell *cell)
+{
+	return !cell->form->sleeps && !cell->grace;
 }
 
 /* What the request waits for. */
@@ -229,7 +275,8 @@ static int timed(void *data)
 		thread->away_ns = away_ns() - thread->away_ns;
 		thread->cpu_seen = raw_smp_processor_id();
 	} else if (all_running(run)) {
-		lwk_counters_open(&run->counters);
+		if (counted(&run->cell))
+			lwk_counters_open(&run->counters);
 		time_window(thread);
 		lwk_counters_close(&run->counters);
 	}
@@ -266,6 +313,7 @@ static struct lwk_thread *new_thread(struct lwk_run *run, unsigned int index)
 	thread->index = index;
 	thread->cpu = run->request.cpus[index];
 	thread->loop = loop_of(run, index);
+	thread->slice = 1;
 	if (family->subject)
 		thread->at.subject = family->subject(run, run->request.line, index);
 	thread->at.mask = cell->slots - 1;
@@ -328,7 +376,7 @@ static void free_threads(struct lwk_run *run)
 	run->threads = NULL;
 }
 
-/* Waits for the timed thread; a killed request makes it stop behind its present batch. */
+/* Waits for the timed thread; a killed request makes it stop behind its present slice. */
 static int wait_for_timed(struct lwk_run *run)
 {
 	if (!wait_for_completion_killable(&run->done))

@@ -10,7 +10,7 @@
 namespace lw::probe {
 namespace {
 
-constexpr std::string_view interface = "4"; // LWK_INTERFACE of kmod/linewright.h
+constexpr std::string_view interface = "5"; // LWK_INTERFACE of kmod/linewright.h
 constexpr unsigned most_cells = 256;        // LWK_MAX_CELLS
 
 using Words = std::map<std::string, std::string>;
@@ -339,7 +339,7 @@ void Kernel::describe_elsewhere(wire::Context &context) const {
     // What the module says of its kernel, but for what it has measured.
     std::string all;
     for (const auto &[key, value] : said_)
-        if (key != "clock_ns" && key != "cpuectlr")
+        if (key != "clock_ns" && key != "cpuectlr" && key != "counters" && key != "counts" && key != "lacks")
             all += key + "=" + value + " ";
     const char *emulated = std::getenv("LINEWRIGHT_KERNEL_EMULATED");
     context.machine_id = fingerprint(all);
@@ -375,7 +375,9 @@ wire::Context Kernel::describe(const std::string &plan, unsigned launch) const {
     context.loop_offset_bytes = 0;
     const std::string counts = text(said_, "counts"), lacks = text(said_, "lacks");
     context.counters = counts.empty() ? "unavailable" : "available";
-    context.counters_reason = lacks.empty() ? "" : "this kernel and its CPU do not count " + lacks;
+    context.counters_reason = text(said_, "counters") == "0" ? "the module was loaded with counters=0"
+                              : lacks.empty()                ? ""
+                                                             : "this kernel and its CPU do not count " + lacks;
     if (said_.contains("cpuectlr"))
         context.features.push_back("cpuectlr_el1=" + text(said_, "cpuectlr"));
     context.rseq = "none";

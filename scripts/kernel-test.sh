@@ -25,7 +25,7 @@ fi
 
 failed=()
 if ((${#kernels[@]})); then
-    LINEWRIGHT_KERNELS="${kernels[*]}" .venv/bin/python -m pytest tests/py/kernel || failed+=(module)
+    LINEWRIGHT_KERNELS="${kernels[*]}" LINEWRIGHT_KERNEL_REQUESTS=${LINEWRIGHT_KERNEL_REQUESTS-10000} .venv/bin/python -m pytest tests/py/kernel || failed+=(module)
 fi
 # The workload is run in the patched kernels. Builds of several minutes each: not among the tests that `make test` collects.
 if ((${#small[@]})); then

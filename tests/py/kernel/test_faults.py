@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -237,6 +238,56 @@ def test_every_window_ends_on_a_machine_whose_cpus_are_taken(starved, limit_ms):
         assert total["expected"] == total["found"] and total["wrong"] == "0", (form, total)
         ran += 1
     assert ran > 5
+
+
+def test_a_window_ends_at_its_limit_whatever_batch_is_given(short):
+    """A batch that would take minutes. Were it run to its end, the kernel would report that the CPU
+    is stuck, and the fixture looks for that."""
+    long = {"work": 1_000_000, "batch": 150_000, "limit_ms": 1, "windows": 1, "cpus": 0}
+    answer = short.ask(cell(operation="add", form="atomic_add", **long))
+    assert answer[-1] == "end stop=time", answer
+    total = next(parsed(line) for line in answer if line.startswith("sum "))
+    assert total["expected"] == total["found"] and int(total["found"]) < 150_000, total
+
+
+REQUESTS = int(os.environ.get("LINEWRIGHT_KERNEL_REQUESTS", "400"))
+"""Accepted requests of the next test; `make kernel-test` takes 10,000."""
+
+
+def drawn(forms: list[dict[str, str]], random: Random) -> dict[str, object]:
+    """A cell and a window with anything that the module takes, most of it at its ends."""
+
+    def up_to(most: int) -> int:
+        return random.choice([0, 1, random.randint(0, most), most])
+
+    form = random.choice(forms)
+    fields = {key: form[key] for key in ("operation", "width")} | {"form": form["name"]}
+    threads = random.choice([1, 2])
+    if threads == 2:
+        fields |= {"threads": 2, "contender": random.choice(["placebo", "same_line"])}
+        fields |= {"contender_iters": up_to(1_000_000)}
+    if form["operation"].startswith("readers"):
+        fields |= {"delay": up_to(1_000_000), "updater": random.choice(["none", "synchronize"])}
+    fields |= {"work": up_to(1_000_000), "work_kind": random.choice(["chain", "memory"])}
+    fields |= {"lines": 1 + up_to(3), "slots": random.choice([1, 16]), "instances": 16}
+    if form["operation"].startswith("dma") or form["operation"].startswith("clean"):
+        fields |= {"entries": 1 + up_to(64), "entry_bytes": 1 + up_to(65_535)}
+    window = {"cpus": "0" if threads == 1 else "0,1", "limit_ms": 1 + up_to(4)}
+    window |= {"window_us": 10 + up_to(9_999_990), "batch": up_to(1 << 20)}
+    return fields | window | {"batch_ns": 1000 + up_to(999_000), "windows": 1}
+
+
+def test_no_accepted_request_keeps_a_cpu(short):
+    """The kernel has nothing to report about requests of any size, each of which ends."""
+    random = Random(int(os.environ.get("LINEWRIGHT_SEED", "1")))
+    forms = [parsed(line) for line in short.ask("forms") if line.startswith("form ")]
+    forms = [form for form in forms if not form["missing"]]
+    accepted = 0
+    while accepted < REQUESTS:
+        asked = drawn(forms, random)
+        answer = short.ask(cell(**asked))
+        accepted += answer[-1].startswith("end stop=")
+        assert answer[-1].startswith(("end stop=", "error ")), (asked, answer)
 
 
 @pytest.fixture(scope="module")

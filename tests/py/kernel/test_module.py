@@ -372,6 +372,11 @@ def test_a_timed_loop_holds_the_instructions_of_its_form(machine, forms):
           "entry_bytes": 1 << 20}, "at most"),
         ({"operation": "dma_map", "form": "dma_sg", "width": 8, "cpus": "0,1", "threads": 2,
           "contender": "same_line"}, "runs alone"),
+        ({"operation": "readers_pair", "form": "spinlock", "width": 8, "delay": 600_000,
+          "cpus": "0,1", "threads": 2, "contender": "same_line"},
+         "form spinlock keeps preemption off, one thread behind the other: allowed: up to 500000"),
+        ({"operation": "readers_lookup", "form": "typesafe_lock", "width": 8, "delay": 600_000,
+          "cpus": "0,1", "threads": 2, "contender": "same_line"}, "keeps preemption off"),
         ({"form": "x" * 200}, "form: allowed: a name"),
     ],
 )  # fmt: skip
