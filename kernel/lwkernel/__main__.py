@@ -8,9 +8,9 @@ the user's.
         the patched sources alone, for a build of your own
     kernel/build SERIES ARCH --diff [--patch NAME]…
         the change as a unified diff, on standard output
-    kernel/build SERIES ARCH --series NAME -o FOLDER
-        a patch as mails for `git am` and `git send-email`, signed off by the user that git is
-        configured for
+    kernel/build SERIES ARCH --series NAME -o FOLDER [--signoff]
+        a patch as mails for `git am` and `git send-email`, from the user that git is configured
+        for. With --signoff that user signs them (Developer's Certificate of Origin)
     kernel/build --source SOURCE ARCH …
         any of these for sources of yours in place of Debian's: a git repository (its HEAD), a
         folder or a tarball
@@ -50,6 +50,7 @@ def parsed(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--source", type=Path)
     parser.add_argument("--series", metavar="NAME")
     parser.add_argument("-o", "--output", type=Path, metavar="FOLDER")
+    parser.add_argument("--signoff", action="store_true")
     parser.add_argument("--sizes", action="store_true")
     parser.add_argument("--patch", action="append", default=[], metavar="NAME")
     parser.add_argument("--fragment", action="append", default=[], metavar="NAME")
@@ -62,6 +63,8 @@ def parsed(argv: list[str]) -> argparse.Namespace:
         parser.error("SERIES and ARCH, as in: kernel/build 6.12 arm64; ARCH alone with --source")
     if bool(options.series) != bool(options.output):
         parser.error("--series NAME and -o FOLDER go together")
+    if options.signoff and not options.series:
+        parser.error("--signoff is of mails: --series NAME -o FOLDER")
     return options
 
 
@@ -123,13 +126,13 @@ def changed(kernel: Origin, chosen: list[patches.Patch]) -> str:
         return patches.apply(Path(scratch), chosen, kernel.series)
 
 
-def mailed(kernel: Origin, patch: patches.Patch, target: Path) -> None:
+def mailed(kernel: Origin, patch: patches.Patch, target: Path, *, signoff: bool) -> None:
     """Write a patch as mails into a folder that has none yet."""
     if target.exists() and any(target.glob("*.patch")):
         raise Refused(f"{target} holds mails already")
     with tempfile.TemporaryDirectory() as scratch:
         kernel.files([patch], Path(scratch))
-        found = mails.series(patch, Path(scratch), kernel.series, kernel.version)
+        found = mails.series(patch, Path(scratch), kernel.series, kernel.version, signoff=signoff)
     target.mkdir(parents=True, exist_ok=True)
     for name, text in found.items():
         (target / name).write_text(text)
@@ -147,7 +150,7 @@ def run(options: argparse.Namespace) -> None:
     kernel = origin(options, arch, wanted)
     chosen = patches.chosen(wanted, kernel.series, arch)
     if options.series:
-        mailed(kernel, chosen[0], options.output)
+        mailed(kernel, chosen[0], options.output, signoff=options.signoff)
     elif options.tree:
         patched(kernel, chosen, options.tree.absolute())
         print(options.tree)

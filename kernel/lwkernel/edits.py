@@ -39,8 +39,8 @@ class Edit:
     times: int | Mapping[str, int] = 1
     """How many lines match, in every series or by series."""
     inside: str = ""
-    """Pattern of the line from which on the edit looks, up to the next line that starts with a
-    closing brace."""
+    """Pattern of the line from which on the edit looks, up to the next one that matches `until`."""
+    until: str = r"^\}"
     series: tuple[str, ...] = ()
     """The series in which the edit is made; all those of the patch if empty."""
 
@@ -51,6 +51,8 @@ class Step:
 
     subject: str
     message: str
+    tags: str = ""
+    """Lines of credit behind the message, such as Link: and Suggested-by:."""
     edits: tuple[Edit, ...] = ()
     files: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict)
     """Our new files: place in the source tree to file beside the patch, or to such a file by
@@ -96,7 +98,8 @@ def region(lines: list[str], edit: Edit) -> range:
     if len(starts) != 1:
         raise Refused(f"{edit.path}: {len(starts)} lines match {edit.inside!r}, 1 was expected")
     end = next(
-        (n for n in range(starts[0] + 1, len(lines)) if lines[n].startswith("}")), len(lines) - 1
+        (n for n in range(starts[0] + 1, len(lines)) if re.search(edit.until, lines[n])),
+        len(lines) - 1,
     )
     return range(starts[0], end + 1)
 

@@ -2,8 +2,8 @@
 step.
 
 Each mail's change is made by the same edits as the patched tree, one step behind the other, so that
-what is sent is what was built. From and Signed-off-by are the user that git is configured for; no
-name stands in a patch."""
+what is sent is what was built. From is the user that git is configured for. Only that user can sign
+(--signoff): it certifies the Developer's Certificate of Origin."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def author() -> str:
         found = subprocess.run(asked, text=True, capture_output=True, check=False).stdout.strip()
         if not found:
             raise Refused(
-                f"git knows no {key}, which signs the series: git config --global {key} …"
+                f"git knows no {key}, from whom the mails are: git config --global {key} …"
             )
         words.append(found)
     return f"{words[0]} <{words[1]}>"
@@ -41,7 +41,7 @@ def filled(text: str) -> str:
     return "\n\n".join(
         part
         if re.search(r"^\s", part, re.MULTILINE)
-        else textwrap.fill(part, WIDTH, break_on_hyphens=False)
+        else textwrap.fill(part, WIDTH, break_on_hyphens=False, break_long_words=False)
         for part in parts
     )
 
@@ -82,7 +82,9 @@ def slug(number: int, subject: str) -> str:
     return f"{number:04}-{words[:52].rstrip('-.')}.patch"
 
 
-def series(patch: patches.Patch, tree: Path, release: str, version: str) -> dict[str, str]:
+def series(
+    patch: patches.Patch, tree: Path, release: str, version: str, *, signoff: bool
+) -> dict[str, str]:
     """The mails of a patch by the names of their files. `tree` holds the files that it changes, and
     is changed."""
     if patch.cover is None:
@@ -93,9 +95,9 @@ def series(patch: patches.Patch, tree: Path, release: str, version: str) -> dict
         change = patches.Change(tree)
         change.make(step, release, patch.name)
         diff = change.diff()
-        body = (
-            f"{filled(step.message)}\n\nSigned-off-by: {sender}\n---\n{statistics(diff)}\n\n{diff}"
-        )
+        tags = step.tags.strip().splitlines() + [f"Signed-off-by: {sender}"] * signoff
+        message = "\n\n".join([filled(step.message), *["\n".join(tags)] * bool(tags)])
+        body = f"{message}\n---\n{statistics(diff)}\n\n{diff}"
         mails[slug(number, step.subject)] = mail(number, len(steps), step.subject, body, sender)
     subject, text = patch.cover
     titles = "\n".join(f"  {step.subject}" for step in steps)

@@ -12,7 +12,8 @@ choice.
 Why: a pair of barriers costs a normal reader about ten nanoseconds; a domain with many readers and
 few updates need not pay them. Grace periods of such a domain last two of RCU's longer. Where
 this_cpu_inc() is slow, as the store form is on some arm64 cores, interrupts off around a plain
-increment are faster: published for Neoverse V2 are 100 nanoseconds a pair against 13.
+increment are faster: published for Neoverse V2 are 100 nanoseconds a pair against 13, with STADD.
+7.3 counts by LDADD (6.18 and later do), for which nothing was published.
 
 Switch: CONFIG_SRCU_FAST_UPDOWN compiles the readers into 6.1 and 6.12; only domains that ask for it
 behave differently. CONFIG_SRCU_FAST_UPDOWN_IRQSAVE compiles the choice in; then the boot option
@@ -477,6 +478,10 @@ COVER = (
     that is an atomic instruction, which some cores perform far away, at the interconnect: about 100
     nanoseconds a pair were published for Neoverse V2, against 13 with interrupts off around plain
     increments. These readers are not for NMI handlers, so that interrupts off are enough.
+
+    Those figures are of this_cpu_inc() as STADD, which it was until 6.17. Since 6.18 it is LDADD,
+    which those cores perform near: whether interrupts off still gain anything there, in 7.3 say, has
+    to be measured, and this series has not been run on hardware.
 
     This series lets the boot decide, by srcutree.fast_updown_irqsave, and adds a type to refscale
     that counts with interrupts off whatever the option says, so that one boot compares the two. The

@@ -159,15 +159,16 @@ def test_what_is_no_kernel_is_refused(tmp_path):
         assert Given(tmp_path / "file").version
 
 
-def test_the_mails_make_the_patched_tree_step_by_step(tree, tmp_path):
-    """`git am` takes them, with the configured author and the sign-off, and the result is what
-    kernel/build makes."""
+@pytest.mark.parametrize("signoff", [False, True])
+def test_the_mails_make_the_patched_tree_step_by_step(tree, tmp_path, signoff):
+    """`git am` takes them, with the configured author, and the result is what kernel/build makes.
+    Nobody has signed them unless that was asked for."""
     committed(tree)
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     patch = patches.load("two_steps")
     Given(tree).take(scratch, patches.places([patch]))
-    found = mails.series(patch, scratch, "6.12", "6.12.9")
+    found = mails.series(patch, scratch, "6.12", "6.12.9", signoff=signoff)
     assert list(found) == [
         "0000-cover-letter.patch",
         "0001-x-first.patch",
@@ -183,7 +184,8 @@ def test_the_mails_make_the_patched_tree_step_by_step(tree, tmp_path):
     git(tree, "am", "-q", *sorted(map(str, out.iterdir())))
     log = git(tree, "log", "--format=%an <%ae>|%s|%b").splitlines()
     assert log[0] == "A. Tester <a@example.org>|x: second, with a file|Two paragraphs."
-    assert log.count("Signed-off-by: A. Tester <a@example.org>") == 2 and "    2  stays" in log
+    assert log.count("Signed-off-by: A. Tester <a@example.org>") == 2 * signoff
+    assert "    2  stays" in log
     assert [(tree / name).read_text() for name in ("a/x.c", "a/new.c")] == [
         (scratch / name).read_text() for name in ("a/x.c", "a/new.c")
     ]
@@ -202,7 +204,14 @@ def test_real_patches_that_are_series_are_named_where_another_is_asked_for(tmp_p
     with pytest.raises(
         Refused, match="dma_one_wait is no series; those with one: arm64_lse_prefetch, srcu_fast"
     ):
-        mails.series(patches.load("dma_one_wait"), tmp_path, "6.12", "6.12.1")
+        mails.series(patches.load("dma_one_wait"), tmp_path, "6.12", "6.12.1", signoff=True)
+
+
+def test_a_series_that_takes_up_a_published_one_credits_its_author():
+    option, test = patches.load("arm64_lse_prefetch").steps
+    cover = " ".join(patches.load("arm64_lse_prefetch").cover[1].split())
+    assert option.tags.startswith("Suggested-by: Yicong Yang") and not test.tags
+    assert "Link: https://" in cover and "Nothing of this series was run on hardware" in cover
 
 
 @pytest.mark.parametrize("name", mails.written())
@@ -233,7 +242,17 @@ def test_the_series_applies_to_a_repository_of_debians_sources_and_checkpatch_is
     Given(tree).take(own, [*patches.places([patch]), "Makefile"])
     committed(own)
     out = tmp_path / "mails"
-    words = [ROOT / "kernel/build", "--source", own, "arm64", "--series", name, "-o", out]
+    words = [
+        ROOT / "kernel/build",
+        "--source",
+        own,
+        "arm64",
+        "--series",
+        name,
+        "-o",
+        out,
+        "--signoff",
+    ]
     environment = {
         **AUTHOR,
         "PATH": "/usr/bin:/bin",
