@@ -12,8 +12,8 @@ Why: a core that performs atomics near, in its own cache, waits for the line fir
 write asks for it early, as LL/SC loops have done since 0ea366f5e1b6; that is the reason of the RFC
 below. On a core that performs some atomics far away unless it holds the line, the prefetch also
 makes these near. Published with the RFC, on one machine of the first kind: futex wake-ups 5 to 17 %
-better, tbench 2 to 7 %, lock torture 1 to 3 % worse. So it is a choice for a machine and a workload,
-not a default.
+better, tbench 2 to 7 %, lock torture 1 to 3 % worse. So it is a choice for a machine and a
+workload, not a default.
 
 Switch: option and configuration have the published names. CONFIG_ARM64_NEAR_ATOMICS_OPTIMIZATION,
 off by default, compiles it in; then the boot option `arm64.near_atomics_optimization=` turns it on,

@@ -480,7 +480,7 @@ COVER = (
     increments. These readers are not for NMI handlers, so that interrupts off are enough.
 
     Those figures are of this_cpu_inc() as STADD, which it was until 6.17. Since 6.18 it is LDADD,
-    which those cores perform near: whether interrupts off still gain anything there, in 7.3 say, has
+    which those cores perform near: whether interrupts off still gain anything there, as in 7.3, has
     to be measured, and this series has not been run on hardware.
 
     This series lets the boot decide, by srcutree.fast_updown_irqsave, and adds a type to refscale

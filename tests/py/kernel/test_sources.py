@@ -162,7 +162,7 @@ def test_what_is_no_kernel_is_refused(tmp_path):
 @pytest.mark.parametrize("signoff", [False, True])
 def test_the_mails_make_the_patched_tree_step_by_step(tree, tmp_path, signoff):
     """`git am` takes them, with the configured author, and the result is what kernel/build makes.
-    Nobody has signed them unless that was asked for."""
+    They are signed only where that was asked for."""
     committed(tree)
     scratch = tmp_path / "scratch"
     scratch.mkdir()
