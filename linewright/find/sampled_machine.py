@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import tempfile
 import threading
 from collections.abc import Sequence
@@ -13,10 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from linewright.errors import LinewrightError, UserError
+from linewright.errors import LinewrightError
 from linewright.find import sampler_process
 from linewright.find.notes import note
-from linewright.run import probe_questions
+from linewright.run import preloading, probe_questions
 from linewright.run.place import open_place
 from linewright.run.programs import find_preload, finder
 
@@ -91,12 +92,13 @@ class SamplerPlace:
     def library(self, part: str) -> str:
         """The path there of a library that is loaded into programs."""
         path = self._place.put(lambda arch: find_preload(part, arch))
-        if self._place.far and set(path) & set(" :"):
-            raise UserError(
-                f"LD_PRELOAD cannot name a path with ' ' or ':': {self._place.folder}",
-                "TMPDIR there",
-            )
-        return path
+        preloading.check(path, "TMPDIR there" if self._place.far else "find")
+        return path if self._place.far else preloading.name_of(Path(path))
+
+    def refuse_sanitizer(self, program: str, where: str) -> None:
+        """Refuse a program here that no library can be loaded into before its own."""
+        if not self._place.far:
+            preloading.refuse_sanitizer(shutil.which(program) or program, where)
 
     def rings(self) -> str:
         """An empty folder there for the rings of the fall-back."""

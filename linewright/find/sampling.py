@@ -50,6 +50,7 @@ def sampled(request: SampleRequest, there: SamplerPlace) -> tuple[SamplerOutput,
     """Sample a program or process and judge what was seen."""
     preload, environment, table = [], [], None
     if request.heap:
+        there.refuse_sanitizer(request.command[0], "--heap")
         table = there.table()
         preload.append(there.library("heap"))
         environment.append(f"LINEWRIGHT_FIND_HEAP={table}")
@@ -65,6 +66,7 @@ def sampled(request: SampleRequest, there: SamplerPlace) -> tuple[SamplerOutput,
                 f"{refused}; a running process cannot be sampled otherwise: start the program "
                 "with find"
             ) from None
+        there.refuse_sanitizer(request.command[0], "find")
         said = note("by_signal", refused)
     rings = there.rings()
     preload.append(there.library("timer"))

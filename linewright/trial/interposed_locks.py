@@ -6,10 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from linewright.errors import UserError
+from linewright.run import preloading
+from linewright.run.preloading import VARIABLE as PRELOAD
 from linewright.run.programs import RWLOCK, find_rwlock
 from linewright.trial.switching import gained_rights
 
-PRELOAD, BEFORE = "LD_PRELOAD", "LINEWRIGHT_PRELOAD_BEFORE"
+BEFORE = "LINEWRIGHT_PRELOAD_BEFORE"
 STATISTICS = "LINEWRIGHT_RWLOCK_STATISTICS"
 ALLOWED = "allowed: a dynamically linked program of glibc"
 
@@ -18,14 +20,8 @@ def find_library(arch: str = "") -> Path:
     """The library, for an architecture or this machine; UserError where LD_PRELOAD cannot name
     it."""
     path = find_rwlock(arch)
-    check_preloadable(path, RWLOCK)
+    preloading.check(path, RWLOCK)
     return path
-
-
-def check_preloadable(path: Path | str, where: str) -> None:
-    """Refuse a path that the dynamic linker would read as several, or fill in."""
-    if any(sign in str(path) for sign in ": $"):
-        raise UserError(f"LD_PRELOAD cannot name a path with ':', '$' or a space: {path}", where)
 
 
 def check_statistics(value: str | None) -> None:
@@ -48,6 +44,7 @@ def arch_of(program: str) -> str:
     if rights := gained_rights(program):
         what = f"{program} takes other rights ({rights}), so the dynamic linker preloads nothing"
         raise UserError(what, "--locks", "allowed: the user who has these rights")
+    preloading.refuse_sanitizer(program, "--locks")
     return headers.machine
 
 
@@ -64,7 +61,8 @@ def callers(program: str) -> dict[str, tuple[str, ...]] | None:
 def settings(library: Path, before: str) -> list[dict[str, str]]:
     """What the environment says without and with the library; both are of one length, since an
     environment's length moves the stack. `before` is what is preloaded anyway."""
-    both = f"{library}:{before}" if before else str(library)
+    named = preloading.name_of(library)
+    both = f"{named}:{before}" if before else named
     return [{PRELOAD: before, BEFORE: both}, {PRELOAD: both, BEFORE: before}]
 
 

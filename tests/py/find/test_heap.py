@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -233,3 +234,43 @@ def test_blocks_of_a_named_site_get_lines_of_their_own(program) -> None:
 def test_blocks_of_other_sites_stay_as_they_were(program) -> None:
     _, a, b = run(program, LINEWRIGHT_FIND_PAD="blocks+0x1-0x2,nonsense,+-,libc.so.6+0x0-0xffffff")
     assert a % 128 or b % 128
+
+
+def compiled(folder: Path, *words: str) -> Path:
+    """A program that says that it ran."""
+    if shutil.which(words[0]) is None:
+        pytest.skip(f"{words[0]} is not installed")
+    (folder / "said.c").write_text(SAID)
+    built = [*words, "-pthread", "-o", folder / "said", folder / "said.c"]
+    if subprocess.run(built, capture_output=True).returncode:
+        pytest.skip(f"{' '.join(words)} makes no programs here")
+    return folder / "said"
+
+
+SAID = """
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) { return puts(malloc(24) ? "it ran" : "") < 0; }
+"""
+
+
+@pytest.mark.parametrize(
+    "name", ["AddressSanitizer", "ThreadSanitizer", "LeakSanitizer"], ids=str.lower
+)
+def test_a_program_whose_sanitizer_must_be_first_is_refused_before_it_runs(
+    run, tmp_path, name
+) -> None:
+    program = compiled(tmp_path, "gcc", f"-fsanitize={name.removesuffix('Sanitizer').lower()}")
+    done = run("--heap", "--fail-new", "--", program)
+    assert done.returncode == 2 and "it ran" not in done.stdout + done.stderr
+    assert done.stderr.count("\n") == 1
+    assert f"--heap: {program} is compiled with {name}" in done.stderr
+
+
+@pytest.mark.parametrize("compiler", [("musl-gcc",), ("gcc", "-m32")], ids=" ".join)
+def test_children_that_cannot_have_the_library_run_unchanged(run, tmp_path, compiler) -> None:
+    child = compiled(tmp_path, *compiler)
+    done = run("--heap", "--", "sh", "-c", f"{child}; echo code $?", env=os.environ)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout + done.stderr
+    assert "it ran\ncode 0" in said and "ld.so" not in said and "relocating" not in said, said

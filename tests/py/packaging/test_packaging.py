@@ -72,6 +72,12 @@ FOREIGN = {"i386": [], "arm64": ["qemu-aarch64"]} if os.uname().machine == "x86_
 """The other architectures whose programs come along, and what starts them here."""
 
 
+PLATFORMS = (
+    ("x86_64", "haswell", "xeon_phi", "i686") if os.uname().machine == "x86_64" else ("aarch64",)
+)
+"""Folders of what is preloaded, by dynamic linkers' names for this machine."""
+
+
 @pytest.mark.slow
 def test_the_native_programs_come_along(installed, outside):
     where = package_of(installed, outside)
@@ -89,6 +95,7 @@ def test_the_native_programs_come_along(installed, outside):
         "liblinewright_find_heap.so",
         "liblinewright_find_exact.so",
         "liblinewright-rwlock.so",
+        *PLATFORMS,
         *(name for arch in FOREIGN for name in sent_elsewhere(arch)),
     }
     assert not list(where.rglob("*.a")) and not list(where.rglob("*.h"))

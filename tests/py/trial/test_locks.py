@@ -16,6 +16,7 @@ import pytest
 from linewright.commands import run as run_command
 from linewright.elf import lock_calls
 from linewright.errors import UserError
+from linewright.run import preloading
 from linewright.run.programs import find_rwlock
 from linewright.trial import interposed_locks, trial_file
 from support import seccomp, waiting
@@ -49,6 +50,7 @@ int main(int count, char **words)
     return 9;
 }
 """
+EMPTY = "int main(void) { return 0; }"
 LIBRARY = """
 #include <pthread.h>
 static pthread_rwlock_t own;
@@ -77,7 +79,7 @@ def folder(tmp_path_factory) -> Path:
     compiled(made, "libuses.so", LIBRARY, "-shared", "-fPIC", "-Wl,-soname,libuses.so")
     compiled(made, "program", PROGRAM, str(made / "libuses.so"), "-Wl,-rpath,$ORIGIN", "-rdynamic")
     compiled(made, "static", PROGRAM + LIBRARY.partition("h>")[2], "-static")
-    compiled(made, "lockless", "int main(void) { return 0; }")
+    compiled(made, "lockless", EMPTY)
     return made
 
 
@@ -142,7 +144,8 @@ def test_what_is_preloaded_already_stays(command, folder, with_library):
     other = compiled(command.directory, "other.so", "int other;", "-shared", "-fPIC")
     env = command.environment() | {"LD_PRELOAD": str(other)}
     answer = command.apart("run", "--locks", str(folder / "program"), "LD_PRELOAD", env=env)
-    assert answer.stdout == f"{find_rwlock()}:{other}\n" and answer.stderr == ""
+    named = preloading.name_of(find_rwlock())
+    assert answer.stdout == f"{named}:{other}\n" and answer.stderr == ""
 
 
 def test_atomics_stay_as_they_are_unless_they_are_asked_for(command, folder, with_library):
@@ -156,6 +159,52 @@ def test_a_program_without_such_calls_is_named(command, folder, with_library):
     answer = command.apart("run", "--locks", str(folder / "lockless"))
     assert answer.returncode == 0 and answer.stderr.count("\n") == 1
     assert f"neither {folder}/lockless nor a library loaded with it calls" in answer.stderr
+
+
+SANITIZED = [
+    ("address", "AddressSanitizer"),
+    ("thread", "ThreadSanitizer"),
+    ("leak", "LeakSanitizer"),
+]
+
+
+@pytest.mark.parametrize(("sanitizer", "name"), SANITIZED)
+def test_a_program_whose_sanitizer_must_be_first_is_refused(
+    command, tmp_path, with_library, sanitizer, name
+):
+    program = compiled(tmp_path, "program", EMPTY, f"-fsanitize={sanitizer}")
+    for before in (["run", "--locks"], ["trial", "--locks", "--runs", "2"]):
+        said = command.refused(*before, "--", str(program))
+        assert f"{program} is compiled with {name}, whose library must be the first" in said
+
+
+def test_a_sanitizer_that_is_linked_statically_finds_the_functions_behind_its_own(
+    command, tmp_path, with_library
+):
+    """It asks dlsym() for them before any function of the program or the C library can run."""
+    text = PROGRAM + LIBRARY.partition("h>")[2]
+    program = compiled(tmp_path, "program", text, "-fsanitize=address", "-static-libasan")
+    env = command.environment() | {"LINEWRIGHT_RWLOCK_STATISTICS": "1"}
+    answer = command.apart("run", "--locks", str(program), env=env)
+    assert answer.returncode == 9 and "program]: 2 locks" in answer.stderr
+
+
+@pytest.mark.parametrize("compiler", [["musl-gcc"], ["gcc", "-m32"]])
+def test_children_that_cannot_have_the_library_run_unchanged(
+    command, folder, tmp_path, with_library, compiler
+):
+    child = tmp_path / "child"
+    (tmp_path / "child.c").write_text(PROGRAM + LIBRARY.partition("h>")[2])
+    words = [*compiler, "-pthread", str(tmp_path / "child.c"), "-o", str(child)]
+    if shutil.which(compiler[0]) is None or waiting.run(words).returncode:
+        pytest.skip(f"{' '.join(compiler)} makes no programs here")
+    script = f"{folder}/program; echo $?; {child} LD_PRELOAD; echo $?"
+    env = command.environment() | {"LINEWRIGHT_RWLOCK_STATISTICS": "1"}
+    answer = command.apart("run", "--locks", "--", "sh", "-c", script, env=env)
+    named = preloading.name_of(find_rwlock())
+    assert answer.stdout == f"9\n{named}\n9\n", answer.stderr
+    assert answer.stderr.count("program]: 2 locks") == 1 and "child]" not in answer.stderr
+    assert "ERROR" not in answer.stderr and "Error" not in answer.stderr
 
 
 @pytest.mark.parametrize("before", [["run", "--locks"], ["trial", "--locks", "--runs", "2"]])
@@ -232,7 +281,7 @@ def test_the_library_is_of_the_programs_architecture(tmp_path, monkeypatch):
 
 
 def compiled_source(folder: Path) -> Path:
-    (folder / "lone.c").write_text("int main(void) { return 0; }")
+    (folder / "lone.c").write_text(EMPTY)
     return folder / "lone.c"
 
 

@@ -1,0 +1,2 @@
+/* An empty library for programs of another architecture: cmake/Linewright.cmake says why. */
+extern int linewright_nothing;
