@@ -299,6 +299,38 @@ static void time_limits(pthread_rwlock_t *l) {
     HOLDS("released", pthread_rwlock_unlock(l) == 0);
 }
 
+/* EAGAIN is in beside.c, EPERM in wrong_uses(). */
+static void every_error_code(pthread_rwlock_t *l) {
+    static timed *const all[] = {pthread_rwlock_timedrdlock, pthread_rwlock_timedwrlock, monotonic_read, monotonic_write};
+    struct timespec past = {0, 0}, bad = {0, -1};
+    struct helper h = {.lock = l};
+    HOLDS("EINVAL for a clock without a limit of its own", pthread_rwlock_clockrdlock(l, -1, &past) == EINVAL);
+    for (unsigned i = 0; i < 4; i++)
+        HOLDS("EINVAL for a time that is none, also where the lock is free", all[i](l, &bad) == EINVAL);
+    HOLDS("held for writing", pthread_rwlock_wrlock(l) == 0);
+    for (unsigned i = 0; i < 4; i++) {
+        struct timespec later = in_ms(i < 2 ? CLOCK_REALTIME : CLOCK_MONOTONIC, 60000);
+        HOLDS("EDEADLK for the holder, and no wait", all[i](l, &later) == EDEADLK);
+        HOLDS("the same where the time has passed", all[i](l, &past) == EDEADLK);
+        HOLDS("EINVAL before that", all[i](l, &bad) == EINVAL);
+    }
+    HOLDS("EDEADLK without a limit", pthread_rwlock_rdlock(l) == EDEADLK && pthread_rwlock_wrlock(l) == EDEADLK);
+    HOLDS("EBUSY for its tries", pthread_rwlock_tryrdlock(l) == EBUSY && pthread_rwlock_trywrlock(l) == EBUSY);
+    HOLDS("released", pthread_rwlock_unlock(l) == 0);
+    if (pthread_create(&h.thread, NULL, holds_it, &h))
+        abort();
+    while (!is_over(&h))
+        usleep(100);
+    for (unsigned i = 0; i < 4; i++)
+        HOLDS("ETIMEDOUT for all others", all[i](l, &past) == ETIMEDOUT);
+    HOLDS("EBUSY for their tries", pthread_rwlock_tryrdlock(l) == EBUSY && pthread_rwlock_trywrlock(l) == EBUSY);
+    __atomic_store_n(&h.release, true, __ATOMIC_RELEASE);
+    pthread_join(h.thread, NULL);
+    HOLDS("held for reading", pthread_rwlock_rdlock(l) == 0);
+    HOLDS("ETIMEDOUT for a writer, also for a holder", pthread_rwlock_timedwrlock(l, &past) == ETIMEDOUT);
+    HOLDS("EBUSY for its try", pthread_rwlock_trywrlock(l) == EBUSY && pthread_rwlock_unlock(l) == 0);
+}
+
 static void attributes_are_copied(pthread_rwlock_t *l) {
     pthread_rwlockattr_t a;
     HOLDS("a lock is destroyed", pthread_rwlock_destroy(l) == 0);
@@ -447,6 +479,7 @@ static void (*const cases[])(pthread_rwlock_t *) = {
     all_sleepers_are_woken,
     signals_interrupt_no_wait,
     time_limits,
+    every_error_code,
     attributes_are_copied,
     processes_share,
     a_child_has_the_lock,
@@ -465,6 +498,7 @@ static const char *const names[] = {
     "all sleepers are woken",
     "signals interrupt no wait",
     "time limits",
+    "every error code",
     "attributes are copied",
     "processes share",
     "a child has the lock",
