@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.setting_choice import Choice, SettingPoint, clearest, setting_of
+from linewright.policy import Policy
 
 FLAGS = {
     "load": ["-DLW_NO_POLICY", "-march=armv8-a+lse"],
@@ -22,17 +23,17 @@ def fixed_form(m: MachineAnswers) -> Literal["load", "llsc", "some_llsc", ""]:
     """The form that all classes take and a compiler can fix; ``some_llsc`` where LL/SC is the
     choice of some classes only, which no compiler option gives."""
     chosen = {c.choice for c in m.choices}
-    if m.default == "load" and all(c.choice == c.default for c in m.choices):
+    if m.default.form == "load" and all(c.choice == c.default for c in m.choices):
         return "load"
-    if chosen == {"llsc"}:
+    if chosen == {Policy("llsc")}:
         return "llsc"
-    return "some_llsc" if "llsc" in chosen else ""
+    return "some_llsc" if Policy("llsc") in chosen else ""
 
 
 def beyond_compilers(choices: Iterable[Choice]) -> bool:
     """Whether a class differs from the default by a form that compilers do not emit."""
     changed = [c.choice for c in choices if c.choice != c.default]
-    return any("store" in choice or "prefetch" in choice for choice in changed)
+    return any(choice.form == "store" or choice.prefetch for choice in changed)
 
 
 def value_for_built(choices: Iterable[Choice]) -> str:
@@ -57,13 +58,14 @@ def kernel_options(m: MachineAnswers) -> list[KernelOption]:
     points = [p for c in m.choices if c.operations == "void" for p in c.points]
     contended = [p for p in points if p.situation.contended]
     alone = [p for p in points if not p.situation.contended]
-    store = [p for p in alone if p.choice == "store"]
-    prefetched = [p for p in alone if p.choice == "store,prefetch"]
+    bare, behind = Policy("store"), Policy("store", True)
+    store = [p for p in alone if p.choice == bare]
+    prefetched = [p for p in alone if p.choice == behind]
     worst, found = clearest(store, cheaper=False), []
     if worst and not any(p.judgement.cheaper for p in store):
-        against = clearest([p for p in contended if p.choice == "store"], cheaper=True)
+        against = clearest([p for p in contended if p.choice == bare], cheaper=True)
         found.append(KernelOption(option="percpu_load", evidence=worst, against=against))
     if worst and prefetched and all(p.not_worse for p in prefetched):
-        against = clearest([p for p in contended if p.choice == "store,prefetch"], cheaper=False)
+        against = clearest([p for p in contended if p.choice == behind], cheaper=False)
         found.append(KernelOption(option="prefetch", evidence=worst, against=against))
     return found

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from linewright import policy
 from linewright.analysis.contrast import Contrast, paired_t
 from linewright.analysis.control import (
     contrast_of,
@@ -189,7 +190,7 @@ def distrust_of(summary: Summary) -> str:
 def policy_of(cell: Cell) -> str:
     """The setting that a library operation was measured under, as a user writes it; empty for a
     form."""
-    return str(cell.params.get("policy", "")).replace("+", ",").replace("-", "=")
+    return policy.of_parameter(str(cell.params.get("policy", "")))
 
 
 def name_of(cell: Cell) -> str:

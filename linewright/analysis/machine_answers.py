@@ -20,6 +20,7 @@ from linewright.analysis.setting_choice import Choice
 from linewright.analysis.summarise import by_id
 from linewright.analysis.summary import Summary, machines_of
 from linewright.families import ONE_LINE, family_of
+from linewright.policy import Policy
 from linewright.schema import Context
 
 
@@ -78,7 +79,7 @@ class MachineAnswers:
         return [] if self.published or enough else measured
 
     @cached_property
-    def default(self) -> str:
+    def default(self) -> Policy:
         return setting_choice.default_choice(self.context.features if self.context else [])
 
     @cached_property

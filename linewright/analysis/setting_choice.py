@@ -12,12 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from linewright import policy
 from linewright.analysis.findings import Alternative, Finding, Point
 from linewright.analysis.hypothesis_tests import SAME_NS, Judgement
 from linewright.analysis.summary import grouped
+from linewright.errors import UserError
 from linewright.families import LIBRARY
 from linewright.forms import listed, made_of
+from linewright.policy import Policy, read, setting
 from linewright.schema import Context, Interval
 
 NOT_WORSE = 0.05
@@ -43,8 +44,7 @@ class SettingPoint(Point, frozen=True, kw_only=True):
 
     operations: str
     """Class of operations: ``void``, ``fetch``, ``xchg``, ``cas``."""
-    choice: str
-    """``store``, ``load`` or ``llsc``, perhaps with ``,prefetch``."""
+    choice: Policy
     form: str
     default_form: str
     against_default: bool
@@ -56,26 +56,21 @@ class SettingPoint(Point, frozen=True, kw_only=True):
     not_worse: bool
     """Shown: the upper end of the interval is below `NOT_WORSE` more."""
 
-    @property
-    def exclusive(self) -> bool:
-        """Whether the candidate is LL/SC."""
-        return "llsc" in self.choice.split(",")
-
 
 class Choice(Struct, frozen=True, kw_only=True):
     """What the measurement supports for one class of operations."""
 
     operations: str
-    default: str
+    default: Policy
     """What the class does without a setting on this CPU."""
-    choice: str
+    choice: Policy
     """What to set; equal to `default` when no setting is supported."""
     why: str
     """``better`` (a setting is supported), ``default_best`` (each candidate is shown to be worse
     somewhere or the same), ``depends`` (better here, worse there), ``measure_more`` (undecided, or
     no contended point), ``published`` (no intervals), ``default_unmeasured`` (the form taken by
     default is not in the records)."""
-    also: list[str]
+    also: list[Policy]
     """Other choices that are supported."""
     points: list[SettingPoint]
 
@@ -100,35 +95,36 @@ class Choice(Struct, frozen=True, kw_only=True):
         return contended and {j.why for j in self.still_open} - {""} == {"model"}
 
 
-def default_choice(features: Iterable[str]) -> str:
+def default_choice(features: Iterable[str]) -> Policy:
     """What a compiler's code does at run time: load forms where the CPU has LSE, LL/SC where it has
     not."""
-    return "load" if "lse" in features else "llsc"
+    return Policy("load" if "lse" in features else "llsc")
 
 
-def choice_of(name: str, operations: str, library: bool, default: str) -> str:
-    """The choice that a form, or a setting of a `library` operation, stands for in a class; empty
-    where it is none.
+def choice_of(name: str, operations: str, library: bool, default: Policy) -> Policy | None:
+    """What a form, or a setting of a `library` operation, stands for in a class; None where it is
+    no choice.
 
     The library's prefetch is PSTL1STRM, and its conditional operations are loops that read first. A
     setting that only spells the default out is measured twice, and the cell under ``default`` is
     taken."""
     if library:
-        words = name.split(",")
-        form = next((word for word in words if word in ("store", "load", "llsc")), "")
-        if not set(words) <= {"default", "store", "load", "llsc", "prefetch"} or form == default:
-            return ""
-        return (form or default) + (",prefetch" if "prefetch" in words else "")
+        try:
+            own = read(name, "records")[operations]
+        except UserError:  # a record's setting may be any text
+            return None
+        chosen = Policy(own.form or default.form, own.prefetch)
+        return None if chosen == default else chosen
     row, made = listed(name), made_of(name)
     usable = made.prefetch in ("", "prfm_strm") and made.loop != "guess_first"
     if not row or row.order != "relaxed" or not usable:
-        return ""
+        return None
     form = ""
     if made.exclusive and made.returns_old == (operations != "void"):
         form = "llsc"
     elif made.reach == "near_or_far":
         form = "load" if made.returns_old else "store"
-    return form and form + (",prefetch" if made.prefetch else "")
+    return Policy(form, bool(made.prefetch)) if form else None
 
 
 def _not_worse(row: Alternative, f: Finding) -> bool:
@@ -147,7 +143,7 @@ def bearable(at: Point) -> float:
 
 
 def _point(
-    f: Finding, row: Alternative, operations: str, choice: str, default: str
+    f: Finding, row: Alternative, operations: str, choice: Policy, default: Policy
 ) -> SettingPoint:
     library = f.operation in LIBRARY.operations
     unset = f.default if library else choice_of(f.default, operations, False, default)
@@ -157,7 +153,7 @@ def _point(
         choice=choice,
         form=name + row.form,
         default_form=name + f.default,
-        against_default=unset == ("default" if library else default),
+        against_default=unset in ("default", default),
         ns=row.ns,
         ids=(f.default_id, row.id),
         judgement=row.judgement,
@@ -166,7 +162,7 @@ def _point(
     )
 
 
-def points_of(found: Sequence[Finding], default: str) -> dict[str, list[SettingPoint]]:
+def points_of(found: Sequence[Finding], default: Policy) -> dict[str, list[SettingPoint]]:
     """Every candidate of every class against the default, from the corrected findings of one
     machine."""
     answer: dict[str, list[SettingPoint]] = {}
@@ -226,7 +222,7 @@ def _better(rows: Sequence[SettingPoint], simpler: Sequence[SettingPoint]) -> bo
     )
 
 
-def choose(operations: str, rows: Sequence[SettingPoint], default: str) -> Choice:
+def choose(operations: str, rows: Sequence[SettingPoint], default: Policy) -> Choice:
     """The supported setting of one class with the largest gain, or the simplest over which that is
     not shown to be better."""
     against = [p for p in rows if p.against_default]
@@ -241,14 +237,14 @@ def choose(operations: str, rows: Sequence[SettingPoint], default: str) -> Choic
         why = "better"
         first = by_choice[ranked[0]]
         alike = [c for c in ranked if not _better(first, by_choice[c])]
-        choice = min(alike, key=lambda c: len(_items(operations, c, default)))
+        choice = min(alike, key=lambda c: (c.form != default.form) + c.prefetch)
     return Choice(
         operations=operations, default=default, choice=choice, why=why,
         also=[c for c in ranked if c != choice] if why == "better" else [], points=list(rows),
     )  # fmt: skip
 
 
-def _why(by_choice: Mapping[str, Sequence[SettingPoint]]) -> str:
+def _why(by_choice: Mapping[Policy, Sequence[SettingPoint]]) -> str:
     """Why no candidate is supported."""
     points = [p for rows in by_choice.values() for p in rows]
     if all(p.judgement.why == "published" for p in points):
@@ -263,7 +259,7 @@ def _why(by_choice: Mapping[str, Sequence[SettingPoint]]) -> str:
     return "default_best" if all(settled) else "measure_more"
 
 
-def choices(found: Sequence[Finding], default: str) -> list[Choice]:
+def choices(found: Sequence[Finding], default: Policy) -> list[Choice]:
     """Each class that at least two choices were measured for."""
     return [
         choose(operations, rows, default) for operations, rows in points_of(found, default).items()
@@ -271,10 +267,9 @@ def choices(found: Sequence[Finding], default: str) -> list[Choice]:
 
 
 def setting_of(chosen: Iterable[Choice]) -> str:
-    """The value of LINEWRIGHT_ATOMICS that makes these choices, checked by the same reader as a
-    user's own; ``default`` where none differs from the default."""
-    items = [item for c in chosen for item in _items(c.operations, c.choice, c.default)]
-    return policy.check(",".join(items) or "default", "advice")
+    """The value of LINEWRIGHT_ATOMICS that makes these choices; ``default`` where none differs from
+    the default."""
+    return setting({c.operations: c.choice.beyond(c.default) for c in chosen})
 
 
 def why_this_setting(chosen: Sequence[Choice]) -> str:
@@ -314,10 +309,10 @@ def turns(c: Choice) -> list[Turn]:
     first: a gain of a few percent is not to hide a loss of ten times."""
     answers = []
     for name, rows in grouped(c.points, lambda p: p.choice).items():
-        setting = setting_of([msgspec.structs.replace(c, choice=name)])
+        value = setting_of([msgspec.structs.replace(c, choice=name)])
         sides = [
             Turn(
-                setting=setting,
+                setting=value,
                 cheaper=cheaper,
                 points=[
                     p for p in rows if (p.judgement.cheaper if cheaper else p.judgement.slower)
@@ -335,12 +330,6 @@ def turns(c: Choice) -> list[Turn]:
 def _apart(p: SettingPoint) -> float:
     """How many times one of a point's costs is the other, as a logarithm."""
     return abs(math.log(max(p.ns.median_ns, 0.01) / max(p.default_ns.median_ns, 0.01)))
-
-
-def _items(operations: str, choice: str, default: str) -> list[str]:
-    form, _, prefetch = choice.partition(",")
-    items = [f"{operations}={form}"] if form != default else []
-    return [*items, f"{operations}=prefetch"] if prefetch else items
 
 
 class CoreType(Struct, frozen=True, kw_only=True):
@@ -368,7 +357,7 @@ class OneSetting(Struct, frozen=True, kw_only=True):
 
 
 def core_types(
-    found: Iterable[Finding], contexts: Iterable[Context], default: str
+    found: Iterable[Finding], contexts: Iterable[Context], default: Policy
 ) -> list[CoreType]:
     """Timed cores grouped by what the system says of them (only to tell them apart), with each
     group's own choices.
@@ -390,20 +379,20 @@ def core_types(
 def one_setting(types: Sequence[CoreType]) -> list[OneSetting]:
     """For every setting that some type wants, and the default: what it is shown to cost on each
     type at the worst point."""
-    wanted: dict[str, dict[str, str]] = {"default": {}}
+    wanted: dict[str, dict[str, Policy]] = {"default": {}}
     for t in types:
         wanted[t.setting] = {c.operations: c.choice for c in t.choices}
     answers = []
-    for setting, chosen in wanted.items():
+    for value, chosen in wanted.items():
         for t in types:
             costs = [_cost(c, chosen.get(c.operations, c.default)) for c in t.choices]
             cost, worst = max(costs, default=(0.0, None), key=lambda found: found[0])
             core = {"midr": t.midr, "capacity": t.capacity}
-            answers.append(OneSetting(setting=setting, cost_percent=cost, worst=worst, **core))
+            answers.append(OneSetting(setting=value, cost_percent=cost, worst=worst, **core))
     return answers
 
 
-def _cost(own: Choice, taken: str) -> tuple[float, SettingPoint | None]:
+def _cost(own: Choice, taken: Policy) -> tuple[float, SettingPoint | None]:
     """Largest loss shown against the default: of `taken`, or of taking the default where another
     setting is better."""
     losses: list[tuple[float, SettingPoint | None]] = [(0.0, None)]

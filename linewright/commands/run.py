@@ -43,7 +43,7 @@ def run(
     LINEWRIGHT_RWLOCK_STATISTICS=1 the locks that were used."""
     if atomics is None and not locks:
         atomics = "prefetch"
-    policy.check(atomics or "", "--atomics")
+    policy.read(atomics or "", "--atomics")
     program = switching.find_program(command[0] if command else "")
     environment = dict(os.environ)
     if atomics is not None:

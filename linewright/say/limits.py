@@ -154,7 +154,7 @@ def _settings(m: MachineAnswers) -> list[Sentence]:
         text = f"a choice for {what}: fewer than two forms were measured in equal situations"
         lines.append(_none(text, m.summaries))
     valued = [p for x in m.choices if x.operations != "void" for p in x.points]
-    if not any(p.exclusive or made_of(p.default_form).exclusive for p in valued):
+    if not any(p.choice.form == "llsc" or made_of(p.default_form).exclusive for p in valued):
         text = "LL/SC for operations that return a value: these records hold no form of it; "
         text += "`linewright trial --settings default/llsc -- PROGRAM` tells for a program"
         lines.append(_none(text, m.summaries))

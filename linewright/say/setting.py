@@ -120,10 +120,6 @@ def classes(m: MachineAnswers) -> Topic | None:
     return topic("classes", "By class of operations", lines, m.choices)
 
 
-def _words(name: str) -> str:
-    return name.replace(",", " with ")
-
-
 def _choice_lines(c: Choice, machine: MachineAnswers) -> list[tuple[str, Sequence[SettingPoint]]]:
     """One class: what was found against the default, at its clearest point, and what is missing;
     each with the points that it rests on."""
@@ -131,10 +127,10 @@ def _choice_lines(c: Choice, machine: MachineAnswers) -> list[tuple[str, Sequenc
     own = [p for p in c.points if p.choice == c.choice]
     if c.why == "better":
         same = sum(p.judgement.answer == "same" for p in own)
-        text = f"{what}: {_words(c.choice)}. {point_text(clearest(own, cheaper=True), machine)}; "
+        text = f"{what}: {c.choice.words()}. {point_text(clearest(own, cheaper=True), machine)}; "
         lines = [(text + _rest(own, same), own)]
         if c.also:
-            text = f"{what}: shown to serve too: {numbers.join([_words(x) for x in c.also])}"
+            text = f"{what}: shown to serve too: {numbers.join([x.words() for x in c.also])}"
             lines.append((text, [p for p in c.points if p.choice in c.also]))
         return lines
     if c.why == "default_best":
@@ -170,7 +166,7 @@ def _missing(c: Choice, machine: MachineAnswers) -> str:
     if not any(p.situation.contended for p in c.candidates):
         some = f"{measure_on(machine.contexts)} --plan quick measures some"
         return f"since no contended point was measured; {some}"
-    which = sorted({_words(p.choice) for p in c.candidates})
+    which = sorted({p.choice.words() for p in c.candidates})
     text = (
         f"since {numbers.join(which)} {'is' if len(which) == 1 else 'are'} not shown to be as good "
         f"as the default at {len(c.still_open)} of {len(c.candidates)} points"

@@ -348,10 +348,18 @@ def c_parser(tmp_path_factory):
     )
     parse = ctypes.CDLL(str(library)).lw_policy_parse
 
-    def accepts(text: str) -> bool:
-        return parse(text.encode(), ctypes.create_string_buffer(64), None, ctypes.c_size_t(0)) == 0
+    def read(text: str) -> dict[str, policy.Policy] | None:
+        """What each class does; None of what is no setting."""
+        found, count = ctypes.create_string_buffer(64), len(policy.CLASSES)
+        if parse(text.encode(), found, None, ctypes.c_size_t(0)) != 0:
+            return None
+        forms, prefetched = found.raw[:count], found.raw[count : 2 * count]
+        return {
+            name: policy.Policy(("", *policy.FORMS)[form], bool(prefetch))
+            for name, form, prefetch in zip(policy.CLASSES, forms, prefetched, strict=True)
+        }
 
-    return accepts
+    return read
 
 
 _words = st.sampled_from(
@@ -378,9 +386,10 @@ _items = st.one_of(_words, st.tuples(_words, _words).map("=".join), st.text("alo
 @given(st.lists(_items, max_size=4).map(",".join))
 def test_settings_are_read_as_the_library_reads_them(c_parser, text):
     try:
-        policy.check(text, "--atomics")
-        accepted = True
+        found = policy.read(text, "--atomics")
     except UserError as error:
-        accepted = False
+        found = None
         assert "allowed: default" in str(error)
-    assert accepted == c_parser(text), text
+    assert found == c_parser(text), text
+    if found is not None:
+        assert policy.read(policy.setting(found), "again") == found

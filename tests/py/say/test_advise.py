@@ -12,6 +12,7 @@ import pytest
 
 from linewright import policy
 from linewright.analysis import summarise
+from linewright.policy import Policy
 from linewright.say.machine_document import advise
 from linewright.say.sentence import render_all
 from linewright.schema import Cpu
@@ -30,7 +31,7 @@ from support.analysis_samples import (
 def one(records, contexts=None, **changes):
     known = contexts or contexts_of(records, **changes)
     (answer,) = advise(known, summarise(known, records))
-    policy.check(answer.decision.value, "test")
+    policy.read(answer.decision.value, "test")
     return answer
 
 
@@ -266,7 +267,7 @@ def test_settings_of_library_operations_are_compared_and_advised():
         "the simpler of two that gain the same"
     )
     (fetch,) = answer.choices
-    assert fetch.also == ["llsc,prefetch"] and len(fetch.points) == 12
+    assert fetch.also == [Policy("llsc", True)] and len(fetch.points) == 12
     assert {p.default_form for p in fetch.points} == {
         "op_fetch_add_u8 under default",
         "op_fetch_add_u64 under default",
@@ -288,7 +289,7 @@ def test_a_setting_that_spells_the_default_out_is_no_second_choice():
     answer = one(together(costs, np.random.default_rng(7)))
     assert answer.decision.value == "void=store,void=prefetch"
     (void,) = answer.choices
-    assert {p.choice for p in void.points} == {"store", "store,prefetch"}
+    assert {p.choice for p in void.points} == {Policy("store"), Policy("store", True)}
     prices = (("default", 9.0), ("llsc", 9.0), ("prefetch", 5.0))
     costs = [
         under(p, ns, form="op_add", operation="library_add", **kind)

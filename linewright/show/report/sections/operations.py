@@ -6,6 +6,7 @@ import altair as alt
 
 from linewright.analysis.findings import ORDERS
 from linewright.families import LIBRARY
+from linewright.policy import of_parameter
 from linewright.say import report_words as say
 from linewright.schema import Cell
 from linewright.show.report import charts, facts
@@ -35,7 +36,7 @@ def section(material: Material) -> Section | None:
     policy = Control(
         signal="policy",
         label="LINEWRIGHT_ATOMICS",
-        options=[(p, p.replace("+", ",")) for p in facts.unique(r["policy"] for r in rows)],
+        options=[(p, of_parameter(p)) for p in facts.unique(r["policy"] for r in rows)],
     )
     controls = (point, policy, machine)
 
