@@ -26,7 +26,6 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section
 
 from linewright.elf.debug_files import debug_files
-from linewright.elf.frames import frame
 
 MOST_BYTES = 512 << 20
 """Of debug information that is read; what has more has no types here."""
@@ -41,7 +40,6 @@ _SECTIONS = {1: ".debug_info.dwo", 3: ".debug_abbrev.dwo", 4: ".debug_line.dwo",
 MOST_DEEP = 8
 """Members of members in which pointers are looked for: std::unique_ptr has its own six deep."""
 _OP_ADDR, _OP_ADDRX, _OP_REG, _OP_BREG, _OP_STACK_VALUE = 0x03, 0xA1, 0x50, 0x70, 0x9F
-_OP_FBREG, _OP_CALL_FRAME_CFA = 0x91, 0x9C
 _STRUCTS = ("DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type")
 _WHOLE = re.compile(r"^(_[A-Z_]|Atomic|UnsafeCell|atomic<|mutex$|shared_mutex$|noCopy$)")
 """Members and types that are shown as one: insides of libraries."""
@@ -83,8 +81,6 @@ class Accessed(NamedTuple):
     layout: Layout
     offset: int
     """Of the access in it."""
-    variable: str = ""
-    """Its own name where it is a variable of a frame, and nothing that a pointer leads to."""
 
 
 def variable(path: str, code: int, name: str, at: int = 0) -> Layout | None:
@@ -173,48 +169,6 @@ def pointed(path: str, code: int, register: int, displacement: int) -> Accessed 
     except _BROKEN:
         pass
     return Accessed(*max(found, key=lambda f: f[0])[1:]) if found else None
-
-
-def framed(
-    path: str, code: int, register: int, displacement: int, added: int | None
-) -> Accessed | None:
-    """What code means by a place in its function's frame, a register (by DWARF's number) plus a
-    displacement: the variable there, or where its value was loaded and something `added` to that,
-    what it points to."""
-    try:
-        unit = _unit(path, code)
-        function = _function(unit, code) if unit else None
-        base = _frame_base(path, function, code) if function else None
-        for die in _live(function, code) if base and base[0] == register else ():
-            begin, what = _in_frame(die, code), _layout(_type(die))
-            if begin is None or not 0 <= displacement - base[1] - begin < what.size:
-                continue
-            if added is None:
-                return Accessed(what, displacement - base[1] - begin, _name(die))
-            to = [layout for depth, layout in _pointees(_type(die), 0) if depth == 0]
-            return Accessed(to[0], added) if to and 0 <= added < to[0].size else None
-    except _BROKEN:
-        pass
-    return None
-
-
-def _frame_base(path: str, function: DIE, code: int) -> tuple[int, int] | None:
-    """The register and the offset that places in a function's frame count from."""
-    given = function.attributes.get("DW_AT_frame_base")
-    expression = given.value if given and isinstance(given.value, list) else []
-    if expression == [_OP_CALL_FRAME_CFA]:
-        known = frame(path, code)
-        return known and known[:2]
-    by_register = len(expression) == 1 and 0 <= expression[0] - _OP_REG < 32
-    return (expression[0] - _OP_REG, 0) if by_register else None
-
-
-def _in_frame(die: DIE, code: int) -> int | None:
-    """Where a variable begins in the frame at an address; None where it is not there."""
-    expression = _location(die, code)
-    if expression == [_OP_CALL_FRAME_CFA]:  # of Go, whose frames count from there
-        return 0
-    return _number(expression[1:], signed=True) if expression[:1] == [_OP_FBREG] else None
 
 
 def _live(scope: DIE, code: int) -> Iterator[DIE]:

@@ -42,8 +42,6 @@ _NOWHERE = 1 << 31
 """Where an instruction is decoded whose address does not matter."""
 
 
-CALL_BYTES = 5
-"""Of a direct call of x86-64."""
 STACK_POINTER = {"x86_64": 7, "i386": 7, "arm64": 31}
 """Where the stack pointer stands among a sample's registers."""
 DWARF_REGISTERS = {
@@ -52,8 +50,6 @@ DWARF_REGISTERS = {
     "arm64": tuple(range(32)),
 }
 """The registers of DWARF's numbers, as indices into a sample's list."""
-_FRAME_POINTER = 6
-"""The same of x86-64's frame pointer."""
 POINTER = 18
 """Where the thread pointer stands among an x86-64 sample's registers, when it is known: behind the
 general ones."""
@@ -97,16 +93,6 @@ class Operand(NamedTuple):
         if self.index >= 0:
             value += registers[self.index] * self.scale
         return value & self.mask
-
-
-class Origin(NamedTuple):
-    """Where a register's value comes from; registers are indices into a sample's list."""
-
-    register: int
-    displacement: int
-    """What was added to the register; else where the word lies that was loaded."""
-    added: int | None = None
-    """What was added to a word of the frame that was loaded; None where none was."""
 
 
 class CodeSource(Protocol):
@@ -208,17 +194,6 @@ class Decoder:
                 return "old value" if mine & self._arch.returned and i.name.endswith("ret") else ""
         return ""
 
-    def origins(
-        self, pid: int, function: range, ip: int, register: int, caller: bool
-    ) -> tuple[Origin, ...]:
-        """Where a register's value at `ip` comes from, in code without optimisation of a `function`
-        that runs straight to there from where the value is loaded: places of the frame that hold
-        it, or the `caller`, whose argument is followed through the frame; none where that does not
-        show.  x86-64 alone."""
-        at, data = self._code.read_code(pid, function.start, function.stop)
-        whole = at == function.start and isinstance(self._arch, _X86) and self._bits == 64
-        return self._arch.origins(data, at, ip, register, caller) if whole else ()
-
     def _ahead(
         self, pid: int, ip: int, bits: int, window: int = WINDOW
     ) -> tuple[bytes, list[_Instruction]]:
@@ -318,7 +293,6 @@ class _X86:
         self._registers = _names(self._modes[64], _x86_names(), x86_const.X86_REG_ENDING)
         self._sp = 7
         self.returned = frozenset((0,))
-        self._frame = (_FRAME_POINTER, self._sp)
         self._by_call = frozenset((0, 2, 3, 4, 5, 10, 11, 12, 13))
 
     def stalls(self, instruction: _Instruction, distance: int) -> bool:
@@ -349,89 +323,6 @@ class _X86:
             end, at = at, before[at]
             found.append(self._at(data[at - begin : end - begin], at, bits))
         return found[::-1]
-
-    def origins(
-        self, data: bytes, begin: int, ip: int, register: int, caller: bool
-    ) -> tuple[Origin, ...]:
-        """`Decoder.origins`, of the function's bytes."""
-        code, added = list(self._modes[64].disasm(data, begin)), 0
-        at = sum(i.address < ip for i in code)
-        while at and register not in self._frame:
-            at -= 1
-            i = code[at]
-            if _leaves(i):
-                return ()
-            if register not in _accessed(i, self._registers)[1]:
-                continue
-            to, *others = i.operands or [None]
-            source = others[0] if len(others) == 1 else None
-            if source is None or to.type != x86_const.X86_OP_REG:
-                return ()
-            word = self._frame_word(source)
-            if i.mnemonic == "mov" and word is not None:
-                kept = self._kept(code)
-                known = kept.get(word)
-                if not caller:
-                    held = self._holding(code, kept, *known) if known else []
-                    return tuple(Origin(*place, added) for place in {word: 0} | dict.fromkeys(held))
-                if known is None:
-                    return ()
-                at, register = known
-            elif i.mnemonic in ("add", "sub") and source.type == x86_const.X86_OP_IMM:
-                added += source.imm if i.mnemonic == "add" else -source.imm
-            elif i.mnemonic == "mov" and source.type == x86_const.X86_OP_REG:
-                register = self._registers.get(source.reg, -1)
-            elif i.mnemonic == "lea" and not source.mem.index:
-                register, added = self._registers.get(source.mem.base, -1), added + source.mem.disp
-            else:
-                return ()
-        if caller != (register in self._frame):
-            return (Origin(register, added),)
-        if caller:
-            return ()
-        # An argument that is passed on.
-        passed_on = self._holding(code, self._kept(code), 0, register)
-        return tuple(Origin(*place, added) for place in passed_on)
-
-    def _kept(self, code: list[capstone.CsInsn]) -> dict[tuple[int, int], tuple[int, int]]:
-        """Words of the frame that one instruction alone stores, before any jump, so that they hold
-        the same wherever they are loaded: the instruction's number, and its register."""
-        stores = [
-            (self._frame_word(i.operands[0]), k)
-            for k, i in enumerate(code)
-            if i.operands and i.operands[0].access & capstone.CS_AC_WRITE
-        ]
-        often = Counter(word for word, _ in stores)
-        straight = next((k for k, i in enumerate(code) if _leaves(i)), len(code))
-        return {
-            word: (k, self._registers[source.reg])
-            for word, k in stores
-            for source in code[k].operands[-1:]
-            if word and often[word] == 1 and k < straight and code[k].mnemonic == "mov"
-            if source.type == x86_const.X86_OP_REG and source.reg in self._registers
-        }
-
-    def _holding(
-        self,
-        code: list[capstone.CsInsn],
-        kept: dict[tuple[int, int], tuple[int, int]],
-        at: int,
-        register: int,
-    ) -> list[tuple[int, int]]:
-        """Of the words of `_kept` those that hold what a register does at an instruction."""
-
-        def same(other: int) -> bool:
-            between = code[min(at, other) : max(at, other)]
-            return not any(register in _accessed(i, self._registers)[1] for i in between)
-
-        return [w for w, (k, r) in kept.items() if r == register and same(k)]
-
-    def _frame_word(self, operand: capstone.x86.X86Op) -> tuple[int, int] | None:
-        """Register and displacement of a word in the frame."""
-        if operand is None or operand.type != x86_const.X86_OP_MEM or operand.mem.index:
-            return None
-        base = self._registers.get(operand.mem.base, -1)
-        return (base, operand.mem.disp) if base in self._frame else None
 
     def _ends(self, data: bytes, begin: int, bits: int) -> dict[int, int]:
         """Where instructions end, by where they begin, from eight starts on; each is decoded
@@ -536,11 +427,6 @@ def _accessed(
     return tuple(
         frozenset(registers[r] for r in some if r in registers) for some in (read, written)
     )
-
-
-def _leaves(i: capstone.CsInsn) -> bool:
-    """Whether control may go on elsewhere."""
-    return i.group(capstone.CS_GRP_JUMP) or i.group(capstone.CS_GRP_CALL)
 
 
 def _target(i: capstone.CsInsn, immediate: int) -> int:

@@ -25,19 +25,10 @@ BLIND = {
         "how processes take turns on memory that they share",
         "what the kernel touches",
     ),
-    "perf": (
-        "sizes of accesses: only where each begins, so that overlaps of unequal accesses pass for "
-        "false sharing",
-        "what the sampling of the hardware left out, and when each access was",
-        "time: loads that found the line elsewhere are counted, not what they cost",
-    ),
 }
 """What a source of evidence cannot see."""
 _HIDDEN = {"arm64": "names of thread-local variables", "i386": "accesses through %gs"}
 _NOTES = {
-    "no_stores": "stores: this layout has none, so that which bytes are written is unknown",
-    "no_threads": "threads: bytes are judged by loads against stores; perf c2c report -c tid,iaddr "
-    "would tell them apart",
     "ended_by": "Ended by {} before its time: what was seen until then counts.",
     "damaged": "Broken off: {}; what came before counts.",
     "left_out": "{} threads are not sampled: too few file descriptors (ulimit -n), and no "

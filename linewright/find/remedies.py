@@ -62,7 +62,6 @@ no_pairs: Change nothing: on this machine words {apart} bytes apart do not distu
 in_pairs: Separate by alignas({apart}): on this machine words of neighbouring lines disturb each
   other.
 alone: Change nothing: the line does not move between CPUs.
-unknown: No advice: the source does not say which bytes are written.
 readers: Read under SRCU (<linewright/srcu.h>) what is rarely written, or take a lock whose readers
   write no shared line (<linewright/rwlock.h>): by the samples mostly readers take this lock, and
   each of them writes its word.
@@ -110,7 +109,7 @@ def _without_true_sharing(hot: Hot, apart: int | None) -> str:
         return "within" if hot.one_block else "tasks" if hot.tasks else "false"
     if hot.kind_128 in ("true", "false"):
         return "pairs" if apart is None else "no_pairs" if apart <= LINE else "in_pairs"
-    return "alone" if hot.kind == "alone" else "unknown"
+    return "alone"
 
 
 def _switchable(hot: Hot) -> bool:

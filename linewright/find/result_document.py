@@ -38,7 +38,6 @@ _KINDS = {
     "false": "false sharing",
     "alone": "alone",
     "read": "read by several",
-    "unknown": "shared, bytes unknown",
 }
 
 
@@ -333,8 +332,6 @@ def headline(result: Result) -> str:
         cost += f" and {result.beside_s:.2f} s of CPU time beside them"
     if result.source == "exact":
         timed = f"{result.samples} accesses of {result.threads} threads, emulated"
-    elif result.source not in ("timer", "signal"):
-        timed = f"{result.samples} records, {result.threads} threads"
     return f"{found} in {result.program} ({timed}{cost})"
 
 

@@ -13,7 +13,7 @@ from linewright.analysis.intervals import wilson_score
 from linewright.elf import types
 from linewright.elf.outline_helpers import is_helper
 from linewright.elf.types import Accessed, Layout
-from linewright.find.decode import CALL_BYTES, DWARF_REGISTERS, Decoder, Operand, Origin
+from linewright.find.decode import DWARF_REGISTERS, Decoder, Operand
 from linewright.find.evidence import (
     LINE,
     Evidence,
@@ -138,8 +138,7 @@ class Judge:
             many = static is None and often[where] >= FEWEST_MET
             typed = self._behind(e, key) if many else None
             place = (where, mapping and mapping.start, variable)
-            by_type = typed and not typed.variable
-            groups[(typed.layout.name,) if by_type else place].append(e)
+            groups[(typed.layout.name,) if typed else place].append(e)
         found = []
         for some in groups.values():
             repeated = [e for e in some if e.samples > 1]
@@ -176,7 +175,7 @@ class Judge:
         if self._names.variable(whole.pid, whole.address) is not None:
             return None
         typed = [t for key in whole.sites for t in [self._behind(whole, key)] if t]
-        if len({t.layout.name for t in typed}) != 1 or typed[0].variable:
+        if len({t.layout.name for t in typed}) != 1:
             return None
         used = {f.path for t in typed for f in t.layout.fields(t.offset, t.offset + 1)}
         return typed[0].layout.name, sorted(used - {""})
@@ -304,8 +303,8 @@ class Judge:
             typed = self._behind(e, key)
             if typed is not None:
                 start = self._operand(e, key).address(e.example(key).registers) - typed.offset
-                name = typed.variable or typed.layout.name
-                found |= {f.offset: f for f in _fields(typed.layout, start, name, e.address)}
+                fields = _fields(typed.layout, start, typed.layout.name, e.address)
+                found |= {f.offset: f for f in fields}
         return [found[at] for at in sorted(found)]
 
     def _behind(self, e: Evidence, key: SiteKey) -> Accessed | None:
@@ -316,36 +315,8 @@ class Judge:
         if where not in self._types:
             register = self._dwarf_registers.index(operand.base)
             file = self._names.file(where.path)
-            self._types[where] = types.pointed(
-                file, where.address, register, operand.displacement
-            ) or self._framed(e, key, operand)
+            self._types[where] = types.pointed(file, where.address, register, operand.displacement)
         return self._types[where]
-
-    def _framed(self, e: Evidence, key: SiteKey, operand: Operand) -> Accessed | None:
-        """The same of code without optimisation, whose variables are in its frame; of a header's
-        function by what the program's own source gave it."""
-        names, pid = self._names, key.pid
-        at = end = key.ip
-        register, more = operand.base, operand.displacement
-        for after in (*names.callers(e.example(key)), 0):
-            where, header = names.where(pid, at), names.is_header(pid, at)
-            known = self._decoder.origins(pid, names.function(pid, at), end, register, header)
-            if not known or (header and not names.called(pid, after)):
-                return None
-            if not header:
-                file = names.file(where.path)
-                found = (self._in_frame(file, where.address, origin, more) for origin in known)
-                return next((accessed for accessed in found if accessed), None)
-            ((register, moved, _),) = known
-            at, end, more = after - 1, after - CALL_BYTES, more + moved
-        return None
-
-    def _in_frame(self, file: str, code: int, origin: Origin, more: int) -> Accessed | None:
-        """What a place of the frame, or where its value leads to, is in the source."""
-        register, moved, added = origin
-        number = self._dwarf_registers.index(register)
-        moved, added = (moved + more, None) if added is None else (moved, added + more)
-        return types.framed(file, code, number, moved, added)
 
     def _operand(self, e: Evidence, key: SiteKey) -> Operand | None:
         """The site's access, where a register and a number make its address."""

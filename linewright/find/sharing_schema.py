@@ -21,14 +21,16 @@ U64 = Annotated[int, Meta(ge=0)]
 """An unsigned 64-bit number. msgspec cannot state the upper bound; the C++ side does."""
 Share = Annotated[float, Meta(ge=0, le=1)]
 
+Source = Literal["timer", "signal", "exact"]
+"""``timer``: perf_event_open; ``signal``: the preloaded library; ``exact``: the emulator's
+plugin."""
 Arch = Literal["x86_64", "i386", "arm64"]
-SharingKind = Literal["true", "false", "alone", "read", "unknown"]
+SharingKind = Literal["true", "false", "alone", "read"]
 """``true``: several threads on the same bytes, one of them at least writes; ``false``: on other
-bytes of the line; ``alone``: one thread; ``read``: several threads, and no write was seen;
-``unknown``: it travels, and an imported text does not say which bytes are written."""
-Certainty = Literal["exact", "sampled", "watched", "imported"]
+bytes of the line; ``alone``: one thread; ``read``: several threads, and no write was seen."""
+Certainty = Literal["exact", "sampled", "watched"]
 """``exact``: every access of that run; ``sampled``: locked operations, decoded; ``watched``:
-confirmed by watchpoints; ``imported``: as another tool says."""
+confirmed by watchpoints."""
 
 
 class Line(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="type"):
@@ -39,9 +41,7 @@ class Start(Line, frozen=True, kw_only=True, tag="start"):
     """The first line: what is sampled, how."""
 
     linewright_find: Literal[1]
-    source: Literal["timer", "signal", "exact"]
-    """``timer``: perf_event_open; ``signal``: the preloaded library; ``exact``: the emulator's
-    plugin."""
+    source: Source
     arch: Arch
     scope: Literal["program", "tasks", "machine"]
     """``machine``: one event for each CPU, since there were too many threads for one event each."""
@@ -285,7 +285,7 @@ class Site(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     share: Share
     """Of the program's samples."""
     accesses: U64 = 0
-    """Exact and imported sources: how many."""
+    """Exact source: how many."""
     movement: Movement | None = None
     """By the CPUs of its own samples: an instruction may use a line that others move on one CPU at
     a time."""
@@ -482,8 +482,7 @@ class Result(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What one run found."""
 
     linewright_find_result: Literal[2]
-    source: str
-    """``timer``, ``signal``, ``exact``, or the layout of an imported file."""
+    source: Source
     program: str
     arch: str
     seconds: float

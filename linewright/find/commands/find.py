@@ -61,14 +61,6 @@ def find(
         ),
     ] = None,
     on: Elsewhere = None,
-    perf_text: Annotated[
-        str | None,
-        typer.Option(
-            "--import",
-            help="Read the text of perf c2c, perf script or perf mem instead.",
-            show_default=False,
-        ),
-    ] = None,
     as_json: AsJson = False,
     output: Annotated[
         str | None,
@@ -93,19 +85,13 @@ def find(
     counters."""
     if on in (None, "local"):
         on = "local"
-    elif perf_text is not None or exact:
+    elif exact:
         raise UserError(
-            "--import and --exact work here alone",
-            "--on",
-            "a program or --pid is sampled elsewhere",
+            "--exact works here alone", "--on", "a program or --pid is sampled elsewhere"
         )
     if output and not os.path.isdir(os.path.dirname(output) or "."):
         raise UserError("No such directory", output, "expected a file in a folder that exists")
     show = _Shown(as_json, output, _read(baseline), baseline, fail_new)
-    if perf_text is not None:
-        if command or pid or exact or heap:
-            raise UserError("--import stands alone", "find", "allowed beside it: --json, -o")
-        return show(_remedied(_imported(perf_text), []))
     _one_source(command, pid)
     if prices not in (None, "measure") and not os.path.exists(prices):
         raise UserError("No such file or directory", prices, "expected a record file")
@@ -188,12 +174,6 @@ def _one_source(command: list[str] | None, pid: int | None) -> None:
         raise UserError(what, "find", "one of: linewright find -- PROGRAM [ARGS…], --pid PID")
     if pid is not None and not 1 <= pid <= 2**22:
         raise UserError(f"no process number: {pid}", "--pid", "allowed: 1 to 4194304")
-
-
-def _imported(path: str):
-    from linewright.find import perf_import, perf_text
-
-    return perf_import.result_of(perf_text.read(path), path)
 
 
 def _exact(command: list[str] | None, pid: int | None, how_long: str | None):

@@ -11,8 +11,7 @@ import msgspec
 import pytest
 
 from linewright.say.document import Document
-from support import machines
-from support.places import DATA
+from support import find_results, machines
 from support.report_samples import write
 
 
@@ -23,7 +22,7 @@ def files(folder: Path) -> list[str]:
 
 def words(name: str, folder: Path) -> list[str]:
     if name == "find":
-        return ["--json", "--import", str(DATA / "find/c2c-6.txt")]
+        return ["--json", "--", "/bin/true"]
     if name == "inspect":
         return ["--json", sys.executable]
     if name == "trial":
@@ -40,7 +39,10 @@ def documents(name: str, said: Any) -> list[dict]:
 
 
 @pytest.mark.parametrize("name", ["show", "advise", "compare", "trial", "inspect", "find"])
-def test_the_json_of_a_command_is_its_data_and_the_document(command, tmp_path, name: str) -> None:
+def test_the_json_of_a_command_is_its_data_and_the_document(
+    command, tmp_path, monkeypatch, name: str
+) -> None:
+    monkeypatch.setenv("LINEWRIGHT_FIND", str(find_results.sampler(tmp_path)))
     answer = command(name, *words(name, tmp_path))
     assert answer.returncode == 0, answer.stderr
     found = documents(name, json.loads(answer.stdout))

@@ -19,14 +19,13 @@ import pytest
 from linewright.analysis import loading
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary
-from linewright.find import perf_import, perf_text
 from linewright.find.sampled_machine import find_sampler
 from linewright.model.simulator import find_model
 from linewright.run.programs import find_workload
 from linewright.say.phrases import measure_again
 from linewright.schema import Context, Record
 from linewright.trial import named_settings, workload_sweep
-from support import analysis_samples, machines
+from support import analysis_samples, find_results, machines
 from support.analysis_samples import write
 from support.command_lines import (
     COMMANDS,
@@ -107,7 +106,6 @@ VALUES = {
         "--for": ("1s", "soon"),
         "--prices": ("r.jsonl", "absent.jsonl"),
         "--on": ("exec:env", "moon"),
-        "--import": ("find --import c2c.txt", "find --import absent.txt"),
         "--output": ("found.json", "absent/found.json"),
         "--baseline": ("found.json", "absent.json"),
     },
@@ -196,8 +194,7 @@ def folder(tmp_path_factory) -> Path:
     rows = [value for value in values if isinstance(value, Record)]
     write(made / "r.jsonl", contexts, rows)
     shutil.copy(made / "r.jsonl", made / "r2.jsonl")
-    shutil.copy(DATA / "find" / "c2c-5.txt", made / "c2c.txt")
-    found = perf_import.result_of(perf_text.read(str(made / "c2c.txt")), "c2c.txt")
+    found = find_results.result(find_results.line())
     (made / "found.json").write_bytes(msgspec.json.encode(found))
     run = workload_sweep.SweepRun("futex-wake", 1, "ms", False, "off", 0, 1.0)
     (made / "runs.csv").write_text(workload_sweep.written([run]))

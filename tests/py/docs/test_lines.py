@@ -142,7 +142,6 @@ def reader(real, tmp_path: Path):
 def lay_out(reader) -> None:
     """The files that lines read."""
     folder = reader.directory
-    shutil.copy(DATA / "find" / "c2c-5.txt", folder / "c2c.txt")
     shutil.copy(DATA / "futex-arm64-server-2025.csv", folder / "table.csv")
     (folder / "tests/py").mkdir(parents=True)
     (folder / "tests/py/data").symlink_to(DATA)

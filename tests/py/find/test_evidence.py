@@ -231,7 +231,6 @@ def test_objects_of_one_type_are_summed_up_whatever_uses_them(monkeypatch) -> No
     )
     assert {site.offset for site in hot.sites} == {16, 32}
     assert summed(None) == []
-    assert summed(types.Accessed(layout, 8, "local")) == [], "a variable's lines are not a type's"
 
 
 def test_a_table_of_which_each_thread_has_its_part_is_not_shared() -> None:

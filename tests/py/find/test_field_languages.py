@@ -229,77 +229,6 @@ def test_a_block_behind_an_arc_has_its_type(built) -> None:
     assert "Shard" in types.allocated(program, found.address + found.size // 2, 40).name
 
 
-PLAIN = r"""
-struct work { long kind; struct { long misses, hits; } s; };
-__attribute__((noinline)) void add(struct work *w, long n) {
-    __atomic_fetch_add(&w->s.hits, n, __ATOMIC_SEQ_CST);
-}
-int main(void) {
-    struct work mine = {0};
-    __atomic_fetch_add(&mine.s.misses, 1, __ATOMIC_SEQ_CST);
-    add(&mine, 2);
-    return (int)mine.kind;
-}
-"""
-
-
-class File:
-    """Code of a program, as if it were mapped at the file's own addresses."""
-
-    def __init__(self, program: str) -> None:
-        self._program = program
-
-    def read_code(self, pid, start, end):
-        return start, content(self._program, start, end - start)
-
-
-def framed(
-    program: str, function: str, ip: int, register: int, displacement: int
-) -> types.Accessed | None:
-    """What code without optimisation accesses at a register, by DWARF's number, plus a
-    displacement."""
-    assert types.pointed(program, ip, register, displacement) is None
-    whole, registers = symbol(program, function), DWARF_REGISTERS["x86_64"]
-    extent = range(whole.address, whole.address + whole.size)
-    for found in Decoder("x86_64", File(program)).origins(
-        1, extent, ip, registers[register], False
-    ):
-        moved, added = found.displacement, found.added
-        at = registers.index(found.register)
-        if added is None:
-            return types.framed(program, ip, at, moved + displacement, None)
-        assert types.framed(program, ip, at, moved, 4096) is None
-        accessed = types.framed(program, ip, at, moved, added + displacement)
-        if accessed:
-            return accessed
-    return None
-
-
-@pytest.mark.parametrize("compiler", ["gcc", "clang-14", "gcc -fomit-frame-pointer"])
-def test_without_optimisation_variables_of_the_frame_have_names(compiler, tmp_path) -> None:
-    if shutil.which(compiler.split()[0]) is None:
-        pytest.skip(f"no {compiler}")
-    (tmp_path / "a.c").write_text(PLAIN)
-    subprocess.run([*compiler.split(), "-O0", "-g", "a.c"], cwd=tmp_path, check=True)
-    program = str(tmp_path / "a.out")
-    pointer = framed(program, "add", *atomic(program, "add"))
-    own = framed(program, "main", *atomic(program, "main"))
-    assert (pointer.layout.name, pointer.offset, pointer.variable) == ("work", 16, "")
-    assert (own.layout.name, own.offset, own.variable) == ("work", 8, "mine")
-
-
-def test_go_without_optimisation_has_its_fields(tmp_path) -> None:
-    """Its frames count from the stack pointer before the call, which .debug_frame alone tells."""
-    if shutil.which("go") is None:
-        pytest.skip("no go")
-    (tmp_path / "program.go").write_text(GO)
-    words = ["go", "build", "-gcflags=-N -l", "-o", "program", "program.go"]
-    subprocess.run(words, cwd=tmp_path, check=True)
-    program = str(tmp_path / "program")
-    found = framed(program, "main.pointed", *atomic(program, "main.pointed"))
-    assert (found.layout.name, found.offset, found.variable) == ("main.shard", 16, "")
-
-
 @pytest.fixture(scope="module")
 def plain_rust(tmp_path_factory):
     """Without optimisation, where an atomic operation is a function of the library's that has no
@@ -318,28 +247,6 @@ def helper(program: str):
     return next(
         s for s in module(program).functions if "AtomicU64" in s.name and "fetch_add" in s.name
     )
-
-
-def test_an_argument_is_followed_into_the_caller_past_jumps(plain_rust) -> None:
-    """The library's function chooses by the ordering, so that jumps lie between the store of its
-    argument and the operation; the caller keeps the pointer in two words of its frame, and the
-    debug information knows the other one."""
-    program, inner, outer = plain_rust, helper(plain_rust), symbol(plain_rust, "pointed")
-    ip, register, _ = atomic(program, demangle(inner.name))
-    decoder, registers = Decoder("x86_64", File(program)), DWARF_REGISTERS["x86_64"]
-    extent = range(inner.address, inner.address + inner.size)
-    (argument,) = decoder.origins(1, extent, ip, registers[register], True)
-    assert argument == (registers[5], 0, None), "rdi"
-    calls = [
-        i.address
-        for i in decoder._arch.forwards(
-            content(program, outer.address, outer.size), outer.address, 64
-        )
-        if i.target == inner.address
-    ]
-    found = framed(program, "pointed", calls[0], 5, 0)
-    assert found.layout.name == "Shard"
-    assert [f.path for f in found.layout.fields(found.offset, found.offset + 8)] == [".s.hits"]
 
 
 def test_callers_of_code_without_frame_pointers_are_read_off_the_stack(plain_rust) -> None:

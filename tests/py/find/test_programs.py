@@ -78,36 +78,6 @@ def test_a_librarys_thread_local_variable_is_named(
     assert int(line["object"].split()[-1]) in {touch["thread"] for touch in line["touches"]}
 
 
-UNOPTIMISED = r"""
-#include <atomic>
-#include <ctime>
-#include <thread>
-struct work { long kind; struct { long misses; std::atomic<long> hits; } s; };
-static void add(work *w) {
-    while (std::clock() < CLOCKS_PER_SEC)
-        for (int i = 0; i < 1000; i++) w->s.hits++;
-}
-int main() {
-    work mine{};
-    std::thread other(add, &mine);
-    add(&mine);
-    other.join();
-}
-"""
-
-
-def test_without_optimisation_a_header_has_the_field_of_its_caller(
-    sampling, found, tmp_path
-) -> None:
-    if shutil.which("g++") is None:
-        pytest.skip("no g++")
-    (tmp_path / "a.cpp").write_text(UNOPTIMISED)
-    subprocess.run(["g++", "-O0", "-g", "-pthread", "a.cpp"], cwd=tmp_path, check=True)
-    line = found("--", tmp_path / "a.out")["lines"][0]
-    assert (line["object_kind"], line["kind"]) == ("stack", "true")
-    assert "work.s.hits" in {field["name"] for field in line["fields"]}
-
-
 REUSED = r"""
 #include <pthread.h>
 #include <stdio.h>

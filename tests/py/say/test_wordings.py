@@ -17,7 +17,8 @@ from rich.console import Console
 from linewright.analysis import summarise
 from linewright.compare.comparison import CompareOptions
 from linewright.compare.from_files import compare
-from linewright.find import perf_import, perf_text, result_document
+from linewright.find import result_document
+from linewright.find.remedies import advised
 from linewright.say import comparison_document
 from linewright.say.cell_tables import documents
 from linewright.say.machine_document import advise
@@ -29,8 +30,7 @@ from linewright.show.report import report_page
 from linewright.show.report.material import gather
 from linewright.show.report.sections import sections
 from linewright.show.text_tables import print_cells, print_tables
-from support import machines
-from support.places import DATA
+from support import find_results, machines
 from support.report_samples import write
 
 FACTS = {
@@ -109,8 +109,8 @@ def comparison(first: str, second: str) -> str:
 
 
 def finding() -> str:
-    table = perf_text.parse((DATA / "find/c2c-6.txt").read_text())
-    said = result_document.document(perf_import.result_of(table, "c2c-6.txt"))
+    lines = [find_results.line(kind) for kind in ("true", "false")]
+    said = result_document.document(find_results.result(*advised(lines, ["./p"])))
     return printed(lambda console: print_tables(said, console))
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from linewright.find.sharing_schema import Hot, Result
+from pathlib import Path
+
+import msgspec
+
+from linewright.find.sharing_schema import AnyLine, Code, End, Hot, Map, Result, Sample, Start
 from linewright.schema import Estimate
 
 
@@ -36,3 +40,28 @@ def result(*lines: Hot, **more: object) -> Result:
         "blind": [],
     }
     return Result(linewright_find_result=2, lines=list(lines), **(about | more))
+
+
+def sampler(folder: Path) -> Path:
+    """A stand-in for the sampler: two threads add to one word of memory without a file."""
+    start = Start(
+        linewright_find=1, source="timer", arch="x86_64", scope="program", pid=1, period_ns=1000,
+        kernel=True, cpus=2, left_out=0, command=["p"], time_ns=0)  # fmt: skip
+    code, data = (
+        Map(time_ns=0, pid=1, start=at, length=4096, offset=0, device=0, inode=0, path="",
+            executable=executable, writable=not executable, shared=False)
+        for at, executable in ((0x10000, True), (0x20000, False))
+    )  # fmt: skip
+    add = Code(pid=1, address=0x10000, bytes=bytes.fromhex("f048830701").ljust(4096, b"\x90").hex())
+    registers = [0x20000 if at == 5 else 0 for at in range(18)]  # lock addq $1, (%rdi)
+    samples = [
+        Sample(time_ns=n * 1000, pid=1, tid=1 + n % 2, cpu=n % 2, ip=0x10005, bits=64,
+               registers=registers)
+        for n in range(100)
+    ]  # fmt: skip
+    lines: list[AnyLine] = [start, code, data, add, *samples, End(samples=100, ending="exit")]
+    stream, stub = folder / "sampled.jsonl", folder / "linewright-find"
+    stream.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+    stub.write_text(f'#!/bin/sh\nexec cat "{stream}" >/dev/fd/"$2"\n')
+    stub.chmod(0o755)
+    return stub
