@@ -17,6 +17,7 @@ from linewright.find import mapped_files
 from linewright.find.mapped_files import RemoteFiles, build_id
 from support import waiting
 from support.finding import PLANTED, SAMPLER, TRIES
+from support.mounts import own_mounts
 from support.places import ROOT
 
 DENY = PLANTED.with_name("find_deny_perf")
@@ -82,7 +83,7 @@ def test_false_sharing_of_plain_stores_over_ssh(over, start, sampling, tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.getuid() != 0, reason="a mount namespace asks for root")
+@own_mounts
 def test_names_come_from_files_that_are_only_there(sampling, tmp_path):
     """The program lies where nothing lies here."""
     there = tmp_path / "there"

@@ -14,6 +14,7 @@ import pytest
 from linewright.records import files as records
 from support import waiting
 from support.command_lines import go_on
+from support.mounts import own_mounts
 from support.places import ROOT
 from support.sshd import Sshd, knobs
 
@@ -268,7 +269,7 @@ def test_an_architecture_whose_probe_cannot_run_there(over, start, tmp_path):
     assert "the probe cannot be copied there or started" in said and server.left() == []
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="mounting a small file system asks for root")
+@own_mounts
 def test_no_space_for_the_probe(over, start, real, tmp_path):
     small = tmp_path / "small"
     small.mkdir()

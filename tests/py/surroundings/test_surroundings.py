@@ -22,6 +22,7 @@ from linewright.say.machine_lines import other_load_remarks
 from support import seccomp, waiting
 from support.command_lines import go_on
 from support.finding import PLANTED
+from support.mounts import own_mounts
 from support.places import FAKE_PROBE, ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "system"))
@@ -195,7 +196,7 @@ def test_a_file_that_may_not_grow(command):
     assert len(runs) == len(set(runs)) == 30
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="mounting a small file system asks for root")
+@own_mounts
 def test_a_full_disk(command):
     small = command.directory / "small"
     small.mkdir()
@@ -449,7 +450,7 @@ def test_the_commands_in_a_container(real):
     )
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="hiding /sys asks for root")
+@own_mounts
 @pytest.mark.parametrize("hidden", ["/sys", "/proc"])
 def test_without_sysfs_or_proc(real, hidden: str):
     """As in gVisor or a strict chroot: the scheduler's mask is all that is known."""
