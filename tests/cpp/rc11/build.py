@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Compile scenarios with the text they explore: build.py ROOT SCENARIOS OUT.so [COMPILER]."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+TEXTS = {
+    "litmus": [],
+    "rwlock": ["src/rwlock/marks.c", "src/rwlock/rwlock.c", "src/srcu/membarrier.c"],
+}
+"""The shipped files of each file of scenarios."""
+FEWER = {
+    "src/rwlock/plain.h": [(r"(define LONGEST_PAUSE \\\n\s*)256u", r"\g<1>0u")],
+    "src/rwlock/rwlock.c": [(r"(define LOOKS_AT_A_MARK) 100", r"\1 1")],
+}
+"""How often a loop looks before its thread sleeps: once here, as no number makes a lock right."""
+FLAGS = [
+    *("-std=gnu11", "-O1", "-g1", "-fPIC", "-w", "-fno-builtin-memset"),
+    *("-fsanitize=thread", "-U__SANITIZE_THREAD__"),
+]
+
+
+def copy_text(root: Path, to: Path) -> None:
+    """The shipped text, with fewer looks."""
+    for folder in ("src/common", "src/rwlock", "src/srcu", "src/percpu", "include"):
+        shutil.copytree(root / folder, to / folder)
+    for file, replacements in FEWER.items():
+        path = to / file
+        text = path.read_text()
+        for pattern, less in replacements:
+            text, found = re.subn(pattern, less, text)
+            if found != 1:
+                raise ValueError(f"{file}: {pattern} stands there {found} times, not once")
+        path.write_text(text)
+
+
+def compile_scenarios(text: Path, name: str, out: Path, compiler: str = "gcc") -> None:
+    """A shared object of the scenarios `name` and of the text in that folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        objects = []
+        for source in [HERE / f"{name}.c", *(text / file for file in TEXTS[name])]:
+            objects.append(f"{folder}/{len(objects)}.o")
+            include = [f"-I{text}", f"-I{text}/include", f"-I{HERE}", "-include", "shim.h"]
+            subprocess.run(
+                [compiler, *FLAGS, *include, "-c", source, "-o", objects[-1]], check=True
+            )
+        subprocess.run([compiler, "-shared", "-Wl,-z,lazy", *objects, "-o", out], check=True)
+
+
+def main() -> int:
+    """Copy and compile."""
+    root, name, out = sys.argv[1:4]
+    with tempfile.TemporaryDirectory() as folder:
+        copy_text(Path(root), Path(folder))
+        compile_scenarios(Path(folder), name, Path(out), *sys.argv[4:])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

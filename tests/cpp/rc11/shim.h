@@ -1,0 +1,46 @@
+/* Included before everything in an explored text: what is no C there, and calls that the engine answers.
+ *
+ * Written by hand, each for its reason:
+ *   lw_full_fence(), lw_cpu_relax()   assembly; they are what their comments say
+ *   lw_thread_word_inc…()             assembly, one instruction, so no signal can interrupt it; on x86 what comes before a store is
+ *                                     performed before it (release), and a locked instruction is a full barrier
+ *   system calls, clock, mmap         the engine's: futexes check the word and sleep, membarrier is a fence in every thread, memory is zeroed
+ *   pthread_key_create() and others   thread ends are called by the scenarios */
+#ifndef LINEWRIGHT_ARCH_CPU_H
+#define LINEWRIGHT_ARCH_CPU_H
+
+#include "rc11.h"
+
+#include <linewright/arch/select.h>
+
+static inline void lw_full_fence(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+static inline void lw_cpu_relax(void) { rc11_relax(); }
+
+#define LW_HAVE_THREAD_WORDS 1
+
+static inline void lw_thread_word_inc(unsigned long *word) {
+    __atomic_store_n(word, __atomic_load_n(word, __ATOMIC_RELAXED) + 1, __ATOMIC_RELEASE);
+}
+
+static inline void lw_thread_word_inc_full(unsigned long *word) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    lw_thread_word_inc(word);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+#define syscall rc11_syscall
+#define clock_gettime rc11_clock_gettime
+#define mmap rc11_mmap
+#define munmap rc11_munmap
+#define mprotect rc11_mprotect
+#define madvise rc11_madvise
+#define sched_yield rc11_sched_yield
+#define sched_getcpu rc11_sched_getcpu
+#define pthread_key_create rc11_pthread_key_create
+#define pthread_setspecific rc11_pthread_setspecific
+#define pthread_atfork rc11_pthread_atfork
+#define pthread_once rc11_pthread_once
+#define memset rc11_memset
+
+#endif
