@@ -1025,14 +1025,14 @@ extern "C" {
     SWAP(bits, compare_exchange_strong)                                                                             \
     SWAP(bits, compare_exchange_weak)                                                                               \
     RMW(bits, exchange, exchange)                                                                                   \
-    RMW(bits, fetch_add, add) RMW(bits, fetch_sub, sub) RMW(bits, fetch_and, and_) RMW(bits, fetch_or, or_)         \
-        RMW(bits, fetch_xor, xor_)
+    RMW(bits, fetch_add, add)                                                                                       \
+    RMW(bits, fetch_sub, sub) RMW(bits, fetch_and, and_) RMW(bits, fetch_or, or_) RMW(bits, fetch_xor, xor_)
 ATOMICS(8)
 ATOMICS(16)
 ATOMICS(32)
 ATOMICS(64)
 
-    void __tsan_atomic_thread_fence(int order) {
+void __tsan_atomic_thread_fence(int order) {
     if (running) {
         Op op{};
         op.kind = Kind::fence, op.order = order, op.caller = CALLER;
