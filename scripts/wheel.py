@@ -33,7 +33,9 @@ LIBRARIES = {
     "libgcc_s.so.1",
     "libstdc++.so.6",
 }
-"""What every platform of the tag has (PEP 600); anything else would have to come along."""
+"""What every platform of the tag has (PEP 600), and its dynamic linker; anything else would have to
+come along."""
+LINKERS = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}
 GLIBCXX = {
     "3.4.19": 17, "3.4.24": 27, "3.4.26": 31, "3.4.28": 31, "3.4.29": 34, "3.4.30": 35, "3.4.33": 39
 }  # fmt: skip
@@ -81,7 +83,7 @@ def platform_tag(files: dict[str, bytes], machine: str) -> str:
     least = OLDEST
     for name, data in files.items():
         libraries, minor = needs(data)
-        if not libraries <= LIBRARIES | {f"ld-linux-{machine.replace('_', '-')}.so.2"}:
+        if not libraries <= LIBRARIES | {LINKERS[machine]}:
             sys.exit(
                 f"wheel: {name} needs {', '.join(sorted(libraries - LIBRARIES))}, which not "
                 "every platform has"
