@@ -179,7 +179,7 @@ def price_is_false(noise: Noise, rng: np.random.Generator) -> bool:
     plan = cells("x86_64", works=(0,), spacings=(0,)) + priced_cells()
     contexts, records = run(plan, equal_costs(plan), noise, rng, "x86_64")
     (screen,) = documents(summarise(contexts, records), contexts)
-    return any("less)" in text or "cheaper" in text for text in render_all(screen.uses))
+    return any("less)" in text or "cheaper" in text for text in render_all(screen.of("uses")))
 
 
 # ---- power -------------------------------------------------------------------------------------

@@ -99,8 +99,6 @@ class Row(Struct, frozen=True, kw_only=True):
     operation: str
     loop: str
     """Of its forms, where one operation has two rows."""
-    name: str = ""
-    """In words, which say/ gives: ``add``, ``CAS, reads first``."""
     entries: dict[str, Entry]
     """By the key of the column."""
 
@@ -166,16 +164,6 @@ def figure(s: Summary, beside: Sequence[Summary] = ()) -> Figure:
         modes_ns=modes,
         reliable=s.status == "ok",
     )
-
-
-def shown_ratio(first: Figure | None, second: Figure | None) -> tuple[float, float] | None:
-    """The second machine's cost over the first one's, from the ends of both intervals since their
-    launches are independent; None where these overlap, or one has none."""
-    known = [c for c in (first, second) if c and c.ns.confidence > 0 and not c.modes_ns]
-    if len(known) < 2 or not min(first.ns.low_ns, second.ns.low_ns) > 0:
-        return None
-    low, high = second.ns.low_ns / first.ns.high_ns, second.ns.high_ns / first.ns.low_ns
-    return None if low <= 1 <= high else (low, high)
 
 
 def rows(m: MachineAnswers, columns: Sequence[MatrixColumn]) -> list[Row]:

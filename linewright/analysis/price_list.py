@@ -73,8 +73,6 @@ class Price(Struct, frozen=True, kw_only=True):
 
     group: str
     """What it is a way to do: ``count``, ``read``, ``lock``, ``wait``, ``flush``."""
-    name: str = ""
-    """In words, which say/ gives."""
     operation: str = ""
     form: str = ""
     """The first of its forms in `PRICES`, which names it."""

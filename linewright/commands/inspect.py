@@ -56,7 +56,7 @@ def inspect(
             data |= {
                 "libraries": [inspection_document.for_programs(other) for other in others],
                 "missing_libraries": list(needed.missing),
-                "document": replace(said, tables=[*said.tables, *linked.tables]),
+                "document": replace(said, blocks=[*said.blocks, *linked.blocks]),
             }
         print_json(data)
         return DONE

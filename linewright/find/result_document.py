@@ -20,7 +20,7 @@ from linewright.find.sharing_schema import (
     Tasks,
     Touch,
 )
-from linewright.say.document import Document, TextTable, Topic
+from linewright.say.document import Document, TextTable, Topic, document_of
 from linewright.say.sentence import Sentence, sentence_as_written
 
 OPEN = "Undecided whether the line moves between CPUs; a longer run tells"
@@ -249,7 +249,7 @@ def document(result: Result) -> Document:
         more = f"{rest} more lines: --json lists them."
         topics[-1].lines.append(_of(result.lines[SHOWN:], more))
     topics += [topic for topic in (_alone(result), _helpers(result)) if topic.lines]
-    return Document(
+    return document_of(
         headline=[_of([*result.lines, *result.alone], headline(result))],
         tables=[_table(shown)] if shown else [],
         topics=topics,

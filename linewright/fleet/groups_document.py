@@ -9,7 +9,7 @@ from linewright import numbers
 from linewright.errors import one_line
 from linewright.fleet.fleet_run import MeasureOutcome
 from linewright.fleet.groups import ALIKE, FleetMachine, GroupCost, Groups
-from linewright.say.document import Document, TextTable
+from linewright.say.document import Document, TextTable, document_of
 from linewright.say.sentence import Sentence, sentence, sentence_as_written
 
 MOST_NAMES = 6
@@ -32,7 +32,7 @@ def document(found: Groups, failed: dict[str, MeasureOutcome], plan: str) -> Doc
         for m in group
     ]
     counts = numbers.count(len(machines), "machine"), numbers.count(len(letters), "group")
-    return Document(
+    return document_of(
         title=f"{' in '.join(counts)}, plan {plan}",
         headline=[
             sentence(

@@ -85,7 +85,8 @@ def _show_groups(team: FleetRun, plan: str) -> None:
     if machines := groups.machines(files, note):
         said = groups_document.document(groups.group(machines), team.failed, plan)
         # What each kind costs and every machine are a page's matter.
-        short = msgspec.structs.replace(said, tables=said.tables[-1:])
+        hidden = said.tables[:-1]
+        short = msgspec.structs.replace(said, blocks=[b for b in said.blocks if b not in hidden])
         print_tables(short, console_for(sys.stdout))
         sys.stdout.flush()
         write(team.folder / "fleet.html", page(said), allowed="name another folder")

@@ -13,7 +13,7 @@ from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary
 from linewright.say.cell_words import in_words
 from linewright.say.columns import Column, table_of
-from linewright.say.document import Document
+from linewright.say.document import Document, document_of
 from linewright.say.flag_words import explain
 from linewright.say.name_words import WITHHELD, in_english
 from linewright.say.phrases import modes_text
@@ -72,7 +72,7 @@ def document(
         + [sentence_as_written(f"{flag}: {explain(flag)}", [summary.id]) for flag in summary.flags],
     )
     figures = [sentence_as_written(text, [summary.id]) for text in (summary.id, *_figures(summary))]
-    return Document(
+    return document_of(
         headline=[sentence_as_written(in_words(summary.cell), [summary.id])],
         facts=[*figures, *_answers(summary, m)],
         tables=[launches],

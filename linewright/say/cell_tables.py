@@ -15,7 +15,7 @@ from linewright.analysis.reader_cost import Side, delay_of, readers_of, updater_
 from linewright.analysis.summary import Summary, grouped
 from linewright.say.cell_words import in_words
 from linewright.say.columns import Column, legend, table_of
-from linewright.say.document import Document, TextTable
+from linewright.say.document import Document, TextTable, document_of
 from linewright.say.flag_words import explain
 from linewright.say.machine_lines import describe, lacking
 from linewright.say.model_error import errors
@@ -75,7 +75,7 @@ def documents(summaries: Sequence[Summary], contexts: Sequence[Context]) -> list
             *_counters(own),
         ]
         answers.append(
-            Document(
+            document_of(
                 facts=describe(m.contexts), tables=tables, limits=[*lacking(own), *errors(own)]
             )
         )
@@ -84,7 +84,7 @@ def documents(summaries: Sequence[Summary], contexts: Sequence[Context]) -> list
         sentence_as_written(line, basis="rule") for line in (legend(columns) if plain else [])
     ]
     shown = verdict_sentences(summaries, contexts)
-    return [*answers, Document(facts=[*meanings, *flags.explained()], limits=shown)]
+    return [*answers, document_of(facts=[*meanings, *flags.explained()], limits=shown)]
 
 
 # ---- operations --------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from linewright.say.document import TextTable
+from linewright.say.document import TableCell, TextTable
 
 Of = TypeVar("Of")
 
@@ -16,7 +16,7 @@ class Column(Struct, Generic[Of], frozen=True):
     """One column of a table whose rows are of type `Of`."""
 
     heading: str
-    value: Callable[[Of], str]
+    value: Callable[[Of], str | TableCell]
     unit: str = ""
     """Shown behind the heading."""
     text: bool = False
@@ -33,11 +33,18 @@ class Column(Struct, Generic[Of], frozen=True):
         return f"{self.heading} {self.unit}".strip()
 
 
+Kind = TypeVar("Kind", bound=TextTable)
+
+
 def table_of(
-    title: str, columns: Sequence[Column[Of]], rows: Iterable[Of], **more: Any
-) -> TextTable:
-    """The rows in these columns; `more`: the other fields of a `TextTable`."""
-    return TextTable(
+    title: str,
+    columns: Sequence[Column[Of]],
+    rows: Iterable[Of],
+    kind: type[Kind] = TextTable,
+    **more: Any,
+) -> Kind:
+    """The rows in these columns; `more`: the other fields of a `TextTable` or of its `kind`."""
+    return kind(
         title=title,
         headings=[column.title for column in columns],
         left=[column.text for column in columns],

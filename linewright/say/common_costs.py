@@ -8,24 +8,28 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from linewright import numbers
-from linewright.analysis.matrix import Figure, shown_ratio
 from linewright.errors import one_line
-from linewright.say.cost_words import figure, heading
-from linewright.say.document import Document
+from linewright.say.document import Document, TableCell
 
 
 class CommonCost(NamedTuple):
     """One cost on every machine; None where it was not measured."""
 
     name: str
-    costs: tuple[Figure | None, ...]
+    costs: tuple[TableCell | None, ...]
 
     @property
     def ratio(self) -> str:
-        """What the second machine takes of the first one's time, ``1.5 to 1.8 times more``; empty
-        where that is not shown."""
-        found = shown_ratio(*self.costs[:2])
-        return numbers.times(*found) if found else ""
+        """What the second machine takes of the first one's time, ``1.5 to 1.8 times more``, from
+        the ends of both intervals since their launches are independent; empty where these overlap,
+        or one has none."""
+        first, second = self.costs[:2]
+        if not (first and second and first.low and second.low):
+            return ""
+        if not min(first.low, second.low) > 0:
+            return ""
+        low, high = second.low / first.high, second.high / first.low
+        return "" if low <= 1 <= high else numbers.times(low, high)
 
 
 def numbered(documents: Sequence[Document]) -> list[Document]:
@@ -40,10 +44,10 @@ def numbered(documents: Sequence[Document]) -> list[Document]:
 
 def common_costs(documents: Sequence[Document]) -> list[CommonCost]:
     """Costs that at least two machines have, in the order of the first machine's document."""
-    found: dict[str, dict[int, Figure]] = {}
+    found: dict[str, dict[int, TableCell]] = {}
     for number, document in enumerate(documents):
-        for name, cost in _costs(document):
-            found.setdefault(name, {})[number] = cost
+        for cost in document.costs:
+            found.setdefault(cost.name, {})[number] = cost.cell
     return [
         CommonCost(name, tuple(costs.get(number) for number in range(len(documents))))
         for name, costs in found.items()
@@ -51,25 +55,9 @@ def common_costs(documents: Sequence[Document]) -> list[CommonCost]:
     ]
 
 
-def _costs(document: Document) -> list[tuple[str, Figure]]:
-    """The back-to-back figures of the matrix, then the price list, by name."""
-    costs = [
-        (f"{row.name}, {heading(column)}", entry.default)
-        for row in document.rows
-        for column in document.columns
-        if column.key != "work" and (entry := row.entries.get(column.key)) and entry.default
-    ]
-    for price in document.prices:
-        if price.contended and not price.reference:
-            costs.append((f"{price.name}, 2 CPUs", price.contended))
-        elif price.alone and not price.reference:
-            costs.append((price.name, price.alone))
-    return costs
-
-
 def common_words(row: CommonCost, documents: Sequence[Document]) -> str:
     """A common cost as a line without columns."""
     pairs = zip(documents, row.costs, strict=True)
-    costs = "; ".join(f"{document.title} {figure(cost)}" for document, cost in pairs if cost)
+    costs = "; ".join(f"{document.title} {cost.text}" for document, cost in pairs if cost)
     shown = len(documents) == 2 and row.ratio
     return f"{row.name}, nanoseconds: {costs}." + (f" The second takes {shown}." if shown else "")

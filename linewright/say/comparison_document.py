@@ -23,7 +23,7 @@ from linewright.compare.conditions import ConditionDifference
 from linewright.compare.earlier_run import NotAgain
 from linewright.errors import UserError
 from linewright.say.columns import Column, table_of
-from linewright.say.document import Document, TextTable
+from linewright.say.document import Document, TextTable, document_of
 from linewright.say.machine_lines import EMULATED, describe, frequency_text, of_run
 from linewright.say.model_error import errors_text
 from linewright.say.name_words import FEW_LAUNCHES, LEFT_OPEN, WITHHELD, in_english
@@ -62,7 +62,7 @@ def document(comparison: Comparison, every: bool) -> Document:
     conditions = _conditions(comparison.baseline)[: None if every else 1]
     check = check_sentences(comparison)
     tone = "bad" if comparison.failed else "doubt" if comparison.undecided else "good"
-    return Document(
+    return document_of(
         headline=[*check, *found],
         tone=tone if check else "",
         facts=of_run([_what(comparison), *conditions]),
@@ -284,7 +284,7 @@ _BAND_RULE = (
 def page_document(comparison: Comparison) -> Document:
     """The same for a page: every row, what differs first, and the conditions of both sides."""
     names = ", ".join(side.file for side in comparison.others)
-    return Document(
+    return document_of(
         title=f"{names} against {comparison.baseline.file}",
         headline=[
             *check_sentences(comparison),

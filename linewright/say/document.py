@@ -1,30 +1,99 @@
-"""The one document that every command shows: figures and sentences as frozen records, no text
-layout and no statistics."""
+"""The one document that every command shows: a list of blocks (sentences, tables, bars) whose words
+and figures are ready, with no layout and no statistics.
+
+A room with answers makes it by `document_of`, with sentences from `linewright.say.sentence` and
+tables from `linewright.say.columns`:
+
+    document_of(
+        headline=[sentence("two lines travel between threads", basis="lines", cells=["0x7f00"])],
+        tables=[table_of("The lines", columns, lines)],
+        topics=[Topic(name="fix", title="What to do", lines=[...], data=fixes)],
+        limits=[sentence_as_written("blind to: loads", basis="rule")],
+    )
+
+A screen, a page, linear text and JSON each show blocks of that list: they pick by a block's name
+and its audience, shorten from the end, and word nothing.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
 
-from linewright.analysis.matrix import MatrixColumn, Row
-from linewright.analysis.price_list import Price
-from linewright.analysis.setting_choice import Choice
 from linewright.say.sentence import Sentence
 from linewright.schema import Cell
 
 DrawnCell = tuple[Cell, dict[str, Any]]
 """A cell, and what charts draw of it by name: words, figures and marks (`cell_figures`)."""
+TOPICS = {
+    "facts": "What else tells the subject, the weightiest first.",
+    "run": "Plan, timed CPU, launches, time spent.",
+    "warning": "Figures mean something else than usual: emulated, simulated, published.",
+    "headline": "The answer: what an operation costs, what changed, what was found.",
+    "uses": "What to write in code, the most valuable first; none where nothing is decided.",
+    "settings": "What to set LINEWRIGHT_ATOMICS to, or why there is nothing to set.",
+    "missing": "Parts of the tables that no record holds, each with the plan that gives it.",
+    "undecided": "What was compared without an answer, and what would decide it.",
+    "limits": "What is withheld, not believed, or holds only here; the most important first.",
+}
+"""The topics that every reader is shown, in the order of the document, and what each says."""
+Audience = Literal["everyone", "evidence"]
+"""Whom a block is for: every reader, or one who asks for the evidence (`advise`, ``--all``)."""
 
 
-class TextTable(Struct, frozen=True, kw_only=True):
+class Topic(Struct, frozen=True, kw_only=True, tag_field="block", tag="sentences"):
+    """Sentences on one topic, the weightiest first: what has room for fewer keeps the first.  Each
+    names the cells that it rests on."""
+
+    name: str
+    """One of `TOPICS`, or of the maker's own for evidence."""
+    title: str = ""
+    audience: Audience = "evidence"
+    lines: list[Sentence]
+    data: Any = None
+    """The same for programs, where they need more than the sentences' numbers."""
+
+
+class TableCell(Struct, frozen=True, kw_only=True):
+    """A cell of a table with more than its text."""
+
+    text: str
+    value: float | None = None
+    """The plain value, in the column's unit, that the text rounds."""
+    low: float | None = None
+    """Ends of its interval; None where there is none."""
+    high: float | None = None
+    shorter: tuple[str, ...] = ()
+    """Texts for less room, each shorter than the one before."""
+    note: str = ""
+    """What a letter behind the text stands for; the line below the table names it."""
+    sign: str = ""
+    """The sign in the text that the table's legend explains."""
+
+    def at(self, level: int) -> str:
+        """The text, or for less room the one that is as many steps shorter."""
+        return (self.text, *self.shorter)[min(level, len(self.shorter))]
+
+
+def text_of(cell: str | TableCell) -> str:
+    return cell if isinstance(cell, str) else cell.text
+
+
+class TextTable(Struct, frozen=True, kw_only=True, tag_field="block", tag="table"):
     """A table whose cells are text, and what is said of it."""
 
+    name: str = ""
+    """What programs, and screens that show some tables only, know it by."""
     title: str
     headings: list[str]
+    """Each with its unit."""
+    short_headings: list[str] = []
+    """The same for less room, where any is shorter."""
     left: list[bool]
     """For each column whether it is text, which stands left and may be folded."""
-    rows: list[list[str]]
+    rows: list[list[str | TableCell]]
     styles: list[str] = []
     """For each row how it is marked where colours are: ``good``, ``bad``, ``alarm`` or nothing."""
     folds: tuple[int, ...] = (0,)
@@ -33,6 +102,12 @@ class TextTable(Struct, frozen=True, kw_only=True):
     """The columns that are left out where there is little room."""
     what: str = "row"
     """What a row is, for the line that counts those left out."""
+    legend: list[tuple[str, str]] = []
+    """Signs of the cells and their meanings; one without a sign is always said. `LETTERS` stands
+    where the letters of notes are explained."""
+    spoken: list[Sentence] = []
+    """What the rows say without columns and signs; without any a reader of linear text
+    has the headings and cells."""
     notes: list[Sentence] = []
     """Below it."""
     spans: list[tuple[float, float, float] | None] = []
@@ -41,18 +116,21 @@ class TextTable(Struct, frozen=True, kw_only=True):
     """A page shows its rows only when they are asked for."""
 
 
-class Topic(Struct, frozen=True, kw_only=True):
-    """One part of the evidence: `lines` for people, `data` for programs, both saying the same."""
-
-    name: str
-    title: str
-    lines: list[Sentence]
-    data: Any
+LETTERS = "a"
 
 
-def topic(name: str, title: str, lines: list[Sentence], data: Any) -> Topic | None:
-    """A topic; None where there is nothing to say."""
-    return Topic(name=name, title=title, lines=lines, data=data) if lines else None
+class Bars(TextTable, frozen=True, kw_only=True, tag_field="block", tag="bars"):
+    """A table of which some columns are drawn as bars too, on one logarithmic scale."""
+
+    bars: list[tuple[int, str]]
+    """The columns whose cells' values are drawn, by place, each with what it is of, in words."""
+    beyond: float
+    """Values above this are none of the scale's: their bars end in an arrow."""
+    ranks: list[int]
+    """For each row when it gives way where there is no room for all: the highest first."""
+
+
+Block = Topic | TextTable | Bars
 
 
 class Decision(Struct, frozen=True, kw_only=True):
@@ -68,52 +146,70 @@ class Decision(Struct, frozen=True, kw_only=True):
     sentence: Sentence
 
 
-class Document(Struct, frozen=True, kw_only=True):
-    """All that is said of one subject: a machine, a comparison, a trial or a search.  It is made by
-    the rooms that have the answers, and linewright/show renders it as a screen, a page or JSON:
-    whatever a command's JSON holds beside it, it is ``document`` there."""
+class Cost(Struct, frozen=True, kw_only=True):
+    """One cost of a machine, under a name that other machines' documents have too."""
 
-    linewright_document: int = 2
+    name: str
+    cell: TableCell
+
+
+class Document(Struct, frozen=True, kw_only=True):
+    """All that is said of one subject: a machine, a comparison, a trial or a search.  Whatever a
+    command's JSON holds beside it, it is ``document`` there."""
+
+    linewright_document: int = 3
     machine_id: str = ""
     arch: str = ""
     target: str = ""
     title: str = ""
     """Of a machine the CPU's name, of a page its heading; nothing is concluded from it."""
-    facts: list[Sentence] = []
-    """What else tells the subject, the weightiest first."""
-    run: list[Sentence] = []
-    """Plan, timed CPU, launches, time spent."""
-    coarse: bool = False
-    """Fewer launches than a claim needs: the run was cut short, or asked for little time."""
-    warning: Sentence | None = None
-    """Set where figures mean something else than usual: emulated, simulated, published
-    percentiles."""
-    headline: list[Sentence] = []
-    """The answer: what an operation costs, what changed, which setting is better, what was
-    found."""
-    uses: list[Sentence] = []
-    """What to write in code, the most valuable first; empty where nothing is decided."""
-    settings: list[Sentence] = []
-    """What to set LINEWRIGHT_ATOMICS to, or why there is nothing to set."""
     tone: Literal["", "good", "doubt", "bad"] = ""
     """How the first line of the headline is marked where colours are."""
-    undecided: list[Sentence] = []
-    """What was compared without an answer, and what would decide it."""
-    limits: list[Sentence] = []
-    """What is withheld, not believed, or holds only here; the most important first."""
-    width_bits: int = 64
-    columns: list[MatrixColumn] = []
-    rows: list[Row] = []
-    prices: list[Price] = []
-    missing: list[Sentence] = []
-    """Parts of the matrix or price list that no record holds, each with the plan that gives it."""
+    coarse: bool = False
+    """Fewer launches than a claim needs: the run was cut short, or asked for little time."""
+    blocks: list[Block] = []
+    decision: Decision | None = None
+    """What to set for a process, for programs; the topic ``settings`` says it."""
+    costs: list[Cost] = []
+    """What several machines may be compared by."""
     cells: list[DrawnCell] = []
     """Every cell with figures, where charts of them were asked for."""
-    tables: list[TextTable] = []
-    """Other figures than those of operations and prices, as text."""
-    decision: Decision | None = None
-    """What to set for a process, for programs; `settings` says it."""
-    choices: list[Choice] = []
-    """The same by class of operations."""
-    topics: list[Topic] = []
-    """The evidence, where it was asked for."""
+
+    def of(self, name: str) -> list[Sentence]:
+        """The sentences on one topic, the weightiest first."""
+        found = (b for b in self.blocks if isinstance(b, Topic) and b.name == name)
+        return [line for block in found for line in block.lines]
+
+    @property
+    def tables(self) -> list[TextTable]:
+        return [block for block in self.blocks if isinstance(block, TextTable)]
+
+    def table(self, name: str) -> TextTable | None:
+        """The table of a name."""
+        return next((table for table in self.tables if table.name == name), None)
+
+    @property
+    def evidence(self) -> list[Topic]:
+        """What is shown to those who ask for it."""
+        return [b for b in self.blocks if isinstance(b, Topic) and b.audience == "evidence"]
+
+
+def document_of(
+    tables: Iterable[TextTable] = (), topics: Sequence[Topic] = (), **parts: Any
+) -> Document:
+    """A document: sentences by their topic of `TOPICS`, the tables behind what is to be done, then
+    the topics of evidence; `parts`: the other fields of a `Document` too."""
+    said = {name: [*parts.pop(name, ())] for name in TOPICS}
+    blocks = [
+        Topic(name=name, lines=lines, audience="everyone") for name, lines in said.items() if lines
+    ]
+    first = sum(block.name in _BEFORE_TABLES for block in blocks)
+    return Document(blocks=[*blocks[:first], *tables, *blocks[first:], *topics], **parts)
+
+
+_BEFORE_TABLES = ("facts", "run", "warning", "headline", "uses", "settings")
+
+
+def topic(name: str, title: str, lines: list[Sentence], data: Any) -> Topic | None:
+    """A topic; None where there is nothing to say."""
+    return Topic(name=name, title=title, lines=lines, data=data) if lines else None

@@ -12,7 +12,7 @@ from linewright.elf.inspection import Function, Inspection
 from linewright.elf.lock_calls import LockCalls
 from linewright.elf.outline_helpers import PREFIX
 from linewright.say.columns import Column, table_of
-from linewright.say.document import Document, TextTable
+from linewright.say.document import Document, TextTable, document_of
 from linewright.say.sentence import Sentence, sentence_as_written
 
 CALLS_SHOWN = 3
@@ -25,7 +25,7 @@ def document(found: Inspection, locks: LockCalls, every: bool) -> Document:
     kinds = _ARM64 if found.image.machine == "arm64" else _X86
     columns = [_NAME, *(kind for kind in kinds if any(map(kind.value, functions)))]
     table = table_of("", columns, functions, what="function")
-    return Document(
+    return document_of(
         headline=[
             *(_of(text, functions) for text in decisions(found)),
             sentence_as_written(lock_decision(locks), basis="run"),
@@ -59,7 +59,7 @@ def of_libraries(objects: Sequence[Inspection], missing: Sequence[str]) -> Docum
     rows = [[o.image.path, *map(str, own)] for o, own in zip(objects, figures, strict=True)]
     rows.append(["all", *(str(sum(column)) for column in zip(*figures, strict=True))])
     unknown = [f"Not found: {', '.join(missing)}."] if missing else []
-    return Document(
+    return document_of(
         tables=[
             TextTable(
                 title="",

@@ -3,23 +3,26 @@ write and to set, and what is undecided."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from linewright import numbers
 from linewright.analysis import matrix, price_list
 from linewright.analysis.machine_answers import MachineAnswers, machines_with_answers
-from linewright.analysis.matrix import MatrixColumn
+from linewright.analysis.matrix import MatrixColumn, Row
+from linewright.analysis.price_list import Price
 from linewright.analysis.summary import Summary
-from linewright.say.cost_words import price_name, row_name
-from linewright.say.document import Document
+from linewright.say.cost_words import figure_cell
+from linewright.say.document import Cost, Document, document_of
 from linewright.say.headline import at_the_interconnect, headline
 from linewright.say.limits import limits
 from linewright.say.machine_lines import EMULATED, machine_facts, of_run
+from linewright.say.matrix_table import heading, matrix_table, row_name
 from linewright.say.model_error import errors_text, with_errors
 from linewright.say.name_words import FEW_LAUNCHES
 from linewright.say.phrases import measure_on
+from linewright.say.price_table import price_name, price_table
 from linewright.say.sentence import Sentence, sentence, sentence_as_written
 from linewright.say.setting import setting
 from linewright.say.topics import topics
@@ -45,8 +48,9 @@ def advise(
 ) -> list[Document]:
     """The same with the decision on a setting, its evidence, and what is not known."""
     return [
-        msgspec.structs.replace(document(m), choices=m.choices, topics=topics(m))
+        msgspec.structs.replace(made, blocks=[*made.blocks, *topics(m)])
         for m in machines_with_answers(summaries, contexts)
+        for made in [document(m)]
     ]
 
 
@@ -59,8 +63,9 @@ def document(m: MachineAnswers) -> Document:
     coarse = bool(m.too_few_launches)
     where = "; linewright advise shows where" * (decision.why == "depends")
     choice = sentence(choice.text + where, cells=choice.cells, basis=choice.basis)
-    named = msgspec.structs.replace
-    return Document(
+    rows, prices = matrix.rows(m, columns), price_list.prices(m)
+    floors = [i for floor in m.floors.values() for i in floor.ids]
+    return document_of(
         machine_id=m.summaries[0].machine_id,
         arch=m.arch,
         target=m.context.target if m.context else "",
@@ -75,12 +80,32 @@ def document(m: MachineAnswers) -> Document:
         settings=[choice] if columns else [],
         undecided=undecided_sentences(m.of_width, m),
         limits=limits(m),
-        width_bits=m.width_bits,
-        columns=columns,
-        rows=[named(row, name=row_name(row)) for row in matrix.rows(m, columns)],
-        prices=[named(price, name=price_name(price)) for price in price_list.prices(m)],
         missing=_missing(m),
+        tables=[
+            *([matrix_table(columns, rows, m.width_bits, floors)] if rows else []),
+            *([price_table(prices)] if prices else []),
+        ],
+        costs=[*_operation_costs(columns, rows), *_price_costs(prices)],
     )
+
+
+def _operation_costs(columns: Sequence[MatrixColumn], rows: Sequence[Row]) -> Iterator[Cost]:
+    """The back-to-back figures of the matrix."""
+    for row in rows:
+        for column in columns:
+            entry = row.entries.get(column.key)
+            if column.key != "work" and entry and entry.default:
+                name = f"{row_name(row)}, {heading(column)}"
+                yield Cost(name=name, cell=figure_cell(entry.default))
+
+
+def _price_costs(prices: Sequence[Price]) -> Iterator[Cost]:
+    """Each remedy's figure, contended where that was measured."""
+    for price in prices:
+        cost = price.contended or price.alone
+        if cost and not price.reference:
+            name = price_name(price) + (", 2 CPUs" if price.contended else "")
+            yield Cost(name=name, cell=figure_cell(cost))
 
 
 def _headline(m: MachineAnswers, columns: Sequence[MatrixColumn]) -> list[Sentence]:
@@ -112,8 +137,8 @@ def _run(m: MachineAnswers, launches: int) -> list[str]:
     )
 
 
-def _warning(m: MachineAnswers) -> Sentence | None:
-    """What makes the figures mean something else than usual; None where nothing does."""
+def _warning(m: MachineAnswers) -> list[Sentence]:
+    """What makes the figures mean something else than usual; nothing where nothing does."""
     wrong = [s for s in m.summaries if s.status == "error"]
     versions = sorted({c.tool_version for c in m.contexts})
     joined = "are joined: show each file by itself, then compare them"
@@ -135,7 +160,7 @@ def _warning(m: MachineAnswers) -> Sentence | None:
         text = f"launches of versions {numbers.join(versions)} {joined}"
     elif len({c.program for c in m.contexts}) > 1:
         text = f"launches of several builds of the probe {joined}"
-    return sentence_as_written(text, cells, "cells" if cells else "run") if text else None
+    return [sentence_as_written(text, cells, "cells" if cells else "run")] if text else []
 
 
 def _missing(m: MachineAnswers) -> list[Sentence]:

@@ -156,9 +156,11 @@ def doubts(m: MachineAnswers, document: Document, records: Iterable[Record]) -> 
     texts = remarks(m.contexts)
     if not (m.published or m.simulated or all(c.realtime for c in m.contexts)):
         texts.append("not run at real-time priority: kernel housekeeping could run inside windows")
-    first = document.warning
-    answers = [sentence(first.text, cells=first.cells, basis=first.basis)] if first else []
-    answers += [*document.limits, *(sentence(text, basis="run") for text in texts)]
+    answers = [
+        *(sentence(one.text, cells=one.cells, basis=one.basis) for one in document.of("warning")),
+        *document.of("limits"),
+        *(sentence(text, basis="run") for text in texts),
+    ]
     answers += [
         *_discarded(records),
         *(sentence(render(s), cells=s.cells) for s in lacking(m.summaries)),

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from linewright import numbers, policy
 from linewright.records.futex_table import FutexRow
 from linewright.say.columns import Column, table_of
-from linewright.say.document import Document, TextTable
+from linewright.say.document import Document, TextTable, document_of
 from linewright.say.phrases import modes_text
 from linewright.say.sentence import Sentence, sentence, sentence_as_written
 from linewright.schema import Estimate
@@ -178,7 +178,7 @@ def document(session: Session, samples: Sequence[ProgramRun], trial: TrialVerdic
     title = f"{named}: {metric_text(session)}"
     notes = [*failures(session, samples), *limits(session, trial)]
     figures = table_of(title, columns, trial.settings, notes=notes)
-    return Document(headline=decisions(trial), tables=[figures])
+    return document_of(headline=decisions(trial), tables=[figures])
 
 
 Published = Mapping[tuple[str, int | None], FutexRow]
@@ -217,7 +217,7 @@ def sweep_document(samples: Sequence[SweepRun], published: Published | None = No
         rows=rows,
         notes=notes,
     )
-    return Document(tables=[table])
+    return document_of(tables=[table])
 
 
 def _published(table: Published, program: str, threads: int) -> str:

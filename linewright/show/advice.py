@@ -10,7 +10,6 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from linewright.errors import one_line
-from linewright.say.cost_words import control_line
 from linewright.say.document import Document, Topic
 from linewright.say.sentence import render, render_all
 from linewright.show.one_screen import fitted, more, print_blocks, width_of
@@ -31,19 +30,25 @@ def show(documents: Sequence[Document], console: Console, every: bool) -> None:
             console.print()
         head = _decision(document, width_of(console))
         if every:
-            print_blocks([*head, *topic_blocks(document.topics)], console)
+            print_blocks([*head, *topic_blocks(document.evidence)], console)
         else:
-            print_blocks(_fitted(head, document.topics, control_line(document), console), console)
+            print_blocks(_fitted(head, document.evidence, _floor(document), console), console)
+
+
+def _floor(document: Document) -> str:
+    """The run's own controls, which stand below the matrix."""
+    matrix = document.table("matrix")
+    return " ".join(render_all(matrix.notes)) if matrix else ""
 
 
 def _decision(document: Document, width: int) -> list[RenderableType]:
     """The setting, what to write in code, and the machine that this was measured on."""
-    if not document.settings:
+    if not document.of("settings"):
         return [Text(one_line(render(document.decision.sentence)), style="bold")]
-    measured = [document.title, *render_all(document.facts)], render_all(document.run)
+    measured = [document.title, *render_all(document.of("facts"))], render_all(document.of("run"))
     return [
         *labelled("SET", [document.decision.sentence], width),
-        *labelled("USE", document.uses[:MOST_USED], width),
+        *labelled("USE", document.of("uses")[:MOST_USED], width),
         *(Text(one_line(", ".join(texts))) for texts in measured),
     ]
 

@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from linewright import __version__, numbers
 from linewright.errors import one_line
-from linewright.say.document import Document, TextTable
+from linewright.say.document import Document, TextTable, text_of
 from linewright.say.sentence import render
 
 WIDTH = 240
@@ -45,11 +45,11 @@ def _part(table: TextTable) -> dict[str, Any]:
     reach = max([math.log1p(NARROWEST), *(min(end, math.log(FARTHEST)) for end in ends)])
     rows = [
         {
-            "texts": texts,
+            "texts": [text_of(cell) for cell in cells],
             "style": table.styles[number] if table.styles else "",
             "span": [_at(end, reach) for end in span] if span else None,
         }
-        for number, texts in enumerate(table.rows)
+        for number, cells in enumerate(table.rows)
         for span in [table.spans[number] if table.spans else None]
     ]
     return {"table": table, "rows": rows, "axis": _axis(reach) if any(table.spans) else None}

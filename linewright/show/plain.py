@@ -1,4 +1,4 @@
-"""The screen in linear order for screen readers: one statement a line, no columns, no bars, no
+"""A document in linear order for screen readers: one statement a line, no columns, no bars, no
 signs to look up."""
 
 from __future__ import annotations
@@ -7,41 +7,48 @@ from collections.abc import Iterator, Sequence
 
 from linewright.errors import one_line
 from linewright.say.common_costs import common_costs, common_words, numbered
-from linewright.say.cost_words import control_line, entry_words, price_words
-from linewright.say.document import Document
+from linewright.say.document import Document, TextTable, Topic, text_of
 from linewright.say.sentence import render, render_all
 
+LABELS = {"warning": "Warning", "uses": "Use", "settings": "Set", "limits": "Limit"}
+"""What stands before each sentence of a topic; others are said as they are."""
 
-def lines(screens: Sequence[Document]) -> list[str]:
-    """Every line of every machine's screen; of several machines, then the figures that they have in
+
+def lines(documents: Sequence[Document]) -> list[str]:
+    """Every line of every document; of several machines, then the figures that they have in
     common."""
-    screens = numbered(screens)
-    said = [line for screen in screens for line in _of(screen)]
-    if len(screens) > 1:
-        said += [common_words(row, screens) for row in common_costs(screens)]
+    documents = numbered(documents)
+    said = [line for document in documents for line in _of(document)]
+    if len(documents) > 1:
+        said += [common_words(row, documents) for row in common_costs(documents)]
     return list(map(one_line, said))
 
 
-def _of(screen: Document) -> Iterator[str]:
-    yield f"Machine: {', '.join([screen.title, *render_all(screen.facts)])}."
-    yield f"Run: {', '.join(render_all(screen.run))}."
-    if screen.warning:
-        yield f"Warning: {render(screen.warning)}"
-    yield from map(render, screen.headline)
-    for label, sentences in (("Use", screen.uses), ("Set", screen.settings)):
-        yield from (f"{label}: {render(sentence)}" for sentence in sentences)
-    if screen.rows:
-        yield f"Matrix of {screen.width_bits}-bit operations, nanoseconds per operation."
-    for row in screen.rows:
-        for column in screen.columns:
-            if entry := row.entries.get(column.key):
-                situation = column.situation
-                where = situation.sharers if situation.contended else situation.words()
-                yield f"{row.name}, {where}: {entry_words(entry, column)}"
-    if noise := control_line(screen):
-        yield noise
-    if screen.prices:
-        yield "Price list, nanoseconds per operation."
-    yield from map(price_words, screen.prices)
-    yield from render_all([*screen.missing, *screen.undecided])
-    yield from (f"Limit: {render(sentence)}" for sentence in screen.limits)
+def _of(document: Document) -> Iterator[str]:
+    if document.title:
+        yield f"Machine: {', '.join([document.title, *render_all(document.of('facts'))])}."
+    for block in document.blocks:
+        if isinstance(block, TextTable):
+            yield from _table(block)
+        elif block.name == "run":
+            yield f"Run: {', '.join(render_all(block.lines))}."
+        elif block.name != "facts" or not document.title:
+            yield from _sentences(block)
+
+
+def _sentences(topic: Topic) -> Iterator[str]:
+    if topic.title:
+        yield topic.title
+    label = f"{LABELS[topic.name]}: " if topic.name in LABELS else ""
+    yield from (f"{label}{text}" for text in render_all(topic.lines))
+
+
+def _table(table: TextTable) -> Iterator[str]:
+    """The title, then each row as it is spoken, or its cells behind their headings."""
+    if table.title:
+        yield f"{table.title}."
+    for row in [] if table.spoken else table.rows:
+        name, *others = map(text_of, row)
+        pairs = zip(table.headings[1:], others, strict=True)
+        yield f"{name}: {', '.join(f'{heading} {text}' for heading, text in pairs if text)}."
+    yield from map(render, [*table.spoken, *table.notes])

@@ -1,5 +1,4 @@
-"""The price list as a bar chart: what each remedy costs alone and with a second CPU, on a
-logarithmic scale."""
+"""A table with bars on a terminal: each row's values on one logarithmic scale."""
 
 from __future__ import annotations
 
@@ -7,18 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
 from rich.table import Table
 
-from linewright.analysis.matrix import Figure
-from linewright.analysis.price_list import Price
-from linewright.say.columns import Column, table_of
-from linewright.say.cost_words import figure, ratio_text
+from linewright.say.document import Bars, TableCell
 from linewright.show.console import encodes
-from linewright.show.text_tables import table, table_width
+from linewright.show.text_tables import narrowed, table_width
+from linewright.show.text_tables import table as drawn
 
-LONGEST_NS = 2000.0
-"""Costs above this are waits, not operations: their bars end in an arrow, and the scale is made for
-the others."""
+Row = Sequence[str | TableCell]
 SHORTEST_BAR = 12
 """Columns below which no bars are drawn."""
 
@@ -27,8 +23,8 @@ class Signs(NamedTuple):
     """Characters of the bars: those of Unicode, or ASCII where the stream's encoding has no
     others."""
 
-    alone: str
-    contended: str
+    solid: str
+    light: str
     beyond: str
 
 
@@ -66,14 +62,9 @@ class BarScale(NamedTuple):
         return text
 
 
-def scale_of(prices: Sequence[Price], columns: int) -> BarScale | None:
-    """The scale that holds every operation's cost; None without any."""
-    values = [
-        f.ns.median_ns
-        for price in prices
-        for f in (price.alone, price.contended)
-        if f and 0 < f.ns.median_ns <= LONGEST_NS
-    ]
+def scale_of(table: Bars, columns: int) -> BarScale | None:
+    """The scale that holds every value but those beyond it; None without any."""
+    values = [v for row in table.rows for v in _values(table, row) if v <= table.beyond]
     if not values:
         return None
     low = 10.0 ** math.floor(math.log10(min(values)))
@@ -81,47 +72,47 @@ def scale_of(prices: Sequence[Price], columns: int) -> BarScale | None:
     return BarScale(low, max(high, 10 * low), columns)
 
 
-def bar(price: Price, scale: BarScale, signs: Signs) -> str:
-    """Solid up to the cheaper of the two figures, light from there to the more expensive one."""
-    values = [f.ns.median_ns for f in (price.alone, price.contended) if f and f.ns.median_ns > 0]
+def _values(table: Bars, row: Row) -> list[float]:
+    """What the bar of a row shows."""
+    cells = (row[n] for n, _ in table.bars)
+    return [c.value for c in cells if isinstance(c, TableCell) and c.value and c.value > 0]
+
+
+def bar(values: Sequence[float], beyond: float, scale: BarScale, signs: Signs) -> str:
+    """Solid up to the cheaper of the figures, light from there to the more expensive one."""
     if not values:
         return ""
-    if min(values) > LONGEST_NS:
-        return signs.alone * (scale.columns - 1) + signs.beyond
+    if min(values) > beyond:
+        return signs.solid * (scale.columns - 1) + signs.beyond
     solid = scale.at(min(values))
-    if max(values) > LONGEST_NS:
-        return signs.alone * solid + signs.contended * (scale.columns - solid - 1) + signs.beyond
+    if max(values) > beyond:
+        return signs.solid * solid + signs.light * (scale.columns - solid - 1) + signs.beyond
     light = scale.at(max(values)) - solid
-    return signs.alone * solid + signs.contended * light
+    return signs.solid * solid + signs.light * light
 
 
-def _ratio(price: Price, contended: bool) -> str:
-    """The ratio, and that it is of the uncontended costs where other lines compare the contended
-    ones."""
-    text = ratio_text(price)
-    return f"{text}, alone" if contended and price.only_alone else text
-
-
-def chart(prices: Sequence[Price], width: int, encoding: str) -> Table:
-    """The price list, with bars as far as the width has room for them."""
-    signs = signs_for(encoding)
-    contended = any(price.contended for price in prices)
-    columns: list[Column[Price]] = [
-        Column("price list, ns", lambda price: price.name, text=True),
-        Column(f"alone {signs.alone}", lambda price: _figure(price.alone)),
-    ]
-    if contended:
-        columns.append(Column(f"2 CPUs {signs.contended}", lambda price: _figure(price.contended)))
-    columns.append(Column("vs one atomic", lambda price: _ratio(price, contended)))
-    room = width - table_width(table_of("", columns, prices))
-    scale = scale_of(prices, room)
-    if scale and room >= SHORTEST_BAR:
-        columns.append(Column(scale.axis(), lambda price: bar(price, scale, signs), text=True))
-    made = table(table_of("", columns, prices))
-    if scale and room >= SHORTEST_BAR:
-        made.columns[-1].style = "cyan"
+def chart(table: Bars, most: int, width: int, encoding: str) -> Table:
+    """The `most` rows of the lowest ranks, in their order, with bars as far as the width has room
+    for them."""
+    kept = sorted(range(len(table.rows)), key=lambda i: (table.ranks[i], i))[:most]
+    signs, rows = signs_for(encoding), [table.rows[i] for i in sorted(kept)]
+    drawn_by = zip(table.bars, (signs.solid, signs.light), strict=False)
+    marks = {n: sign for (n, _), sign in drawn_by}
+    headings = [f"{h} {marks[n]}" if n in marks else h for n, h in enumerate(table.headings)]
+    shown, _ = narrowed(replace(table, rows=rows, headings=headings))
+    scale = scale_of(replace(table, rows=rows), width - table_width(shown))
+    if not scale or scale.columns < SHORTEST_BAR:
+        return drawn(shown)
+    made = drawn(
+        replace(
+            shown,
+            headings=[*shown.headings, scale.axis()],
+            left=[*shown.left, True],
+            rows=[
+                [*texts, bar(_values(table, row), table.beyond, scale, signs)]
+                for texts, row in zip(shown.rows, rows, strict=True)
+            ],
+        )
+    )
+    made.columns[-1].style = "cyan"
     return made
-
-
-def _figure(found: Figure | None) -> str:
-    return figure(found) if found else ""

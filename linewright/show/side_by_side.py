@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
+from linewright import numbers
 from linewright.say.columns import Column, table_of
 from linewright.say.common_costs import CommonCost, common_costs
-from linewright.say.cost_words import figure, in_signs
 from linewright.say.document import Document
+from linewright.say.price_table import in_signs
 from linewright.show.text_tables import table
 
 NAME_COLUMNS = (14, 34)
@@ -32,7 +33,10 @@ def side_by_side(screens: Sequence[Document], width: int) -> list[RenderableType
     columns: list[Column[CommonCost]] = [
         Column("ns per operation", lambda row: row.name, text=True),
         *(
-            Column(_short(screen.title, room), lambda row, n=n: figure(row.costs[n]))
+            Column(
+                _short(screen.title, room),
+                lambda row, n=n: row.costs[n] or numbers.ABSENT,
+            )
             for n, screen in enumerate(screens[:most])
         ),
     ]

@@ -9,16 +9,14 @@ import msgspec
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from linewright.analysis.price_list import Price
 from linewright.errors import one_line
 from linewright.say.common_costs import numbered
-from linewright.say.document import Document
+from linewright.say.document import Document, TableCell, TextTable
 from linewright.say.sentence import Sentence, render, render_all
 from linewright.show.one_screen import fitted, more, print_blocks, width_of
 from linewright.show.price_bars import chart
-from linewright.show.screen_matrix import matrix
 from linewright.show.side_by_side import side_by_side
-from linewright.show.text_tables import table
+from linewright.show.text_tables import legend_of, narrowed, table
 
 _SHORTER = (
     ("limits", 1),
@@ -48,11 +46,12 @@ def print_documents(screens: Sequence[Document], console: Console) -> None:
 
 def _fitted(screen: Document, console: Console) -> list[RenderableType]:
     """The blocks, shortened in the order of `_SHORTER` where they take more than one screen."""
+    tables = {name: screen.table(name) for name in ("matrix", "prices")}
     amounts = {
         "limits": 3,
         "use": 4,
-        "prices": len(screen.prices),
-        "rows": len(screen.rows),
+        "prices": len(tables["prices"].rows) if tables["prices"] else 0,
+        "rows": len(tables["matrix"].rows) if tables["matrix"] else 0,
         "blank": 3,
     }
     return fitted(
@@ -71,34 +70,33 @@ def _blocks(
     before_headline, before_prices, before_matrix = (
         [Text("")] * (amounts["blank"] >= least) for least in (3, 2, 1)
     )
-    yield Text(one_line(", ".join([screen.title, *render_all(screen.facts)])), style="bold")
-    yield Text(one_line(", ".join(render_all(screen.run))))
-    if screen.warning:
-        yield Text(_text(screen.warning), style="bold red")
+    yield Text(one_line(", ".join([screen.title, *render_all(screen.of("facts"))])), style="bold")
+    yield Text(one_line(", ".join(render_all(screen.of("run")))))
+    for sentence in screen.of("warning"):
+        yield Text(_text(sentence), style="bold red")
     yield from before_headline
-    for sentence in screen.headline:
+    for sentence in screen.of("headline"):
         yield from _wrapped(_text(sentence), "", width, "bold")
-    yield from labelled("USE", screen.uses[: amounts["use"]], width)
-    yield from labelled("SET", screen.settings[:2], width)
-    if any(entry.default for row in screen.rows for entry in row.entries.values()):
+    yield from labelled("USE", screen.of("uses")[: amounts["use"]], width)
+    yield from labelled("SET", screen.of("settings")[:2], width)
+    matrix, prices = screen.table("matrix"), screen.table("prices")
+    if matrix and _has_figures(matrix):
         yield from before_matrix
         # Where there is no room for all, the first rows go, which are the cheap ones.
-        rows = screen.rows[len(screen.rows) - amounts["rows"] :]
-        made, legend = matrix(msgspec.structs.replace(screen, rows=rows), width)
+        rows = matrix.rows[len(matrix.rows) - amounts["rows"] :]
+        made, letters = narrowed(msgspec.structs.replace(matrix, rows=rows), width)
         yield table(made)
-        for line in legend:
+        for line in [legend_of(made, letters), *render_all(matrix.notes)]:
             yield from _wrapped(line, "", width)
-    if screen.prices:
+    if prices:
         yield from before_prices
-        prices = _weightiest(screen.prices, amounts["prices"])
-        yield chart(prices, width, console.encoding)
+        yield chart(prices, amounts["prices"], width, console.encoding)
     yield from _limits(screen, amounts["limits"], width)
 
 
-def _weightiest(prices: Sequence[Price], most: int) -> list[Price]:
-    """The prices of the lowest ranks, in their own order."""
-    kept = sorted(range(len(prices)), key=lambda i: (prices[i].rank, i))[:most]
-    return [prices[i] for i in sorted(kept)]
+def _has_figures(matrix: TextTable) -> bool:
+    cells = (cell for row in matrix.rows for cell in row)
+    return any(isinstance(cell, TableCell) and cell.value is not None for cell in cells)
 
 
 def _text(sentence: Sentence) -> str:
@@ -122,7 +120,7 @@ def _wrapped(text: str, label: str, width: int, style: str = "") -> Iterator[Tex
 
 
 def _limits(screen: Document, most: int, width: int) -> Iterator[Text]:
-    lines = [*screen.missing, *screen.undecided, *screen.limits]
+    lines = [*screen.of("missing"), *screen.of("undecided"), *screen.of("limits")]
     for line in lines[:most]:
         yield from _wrapped(_text(line), "", width)
     if len(lines) > most:

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from linewright.errors import one_line
-from linewright.say.document import Document, TextTable, Topic
+from linewright.say.document import LETTERS, Document, TableCell, TextTable, Topic, text_of
 from linewright.say.sentence import Sentence, render
 from linewright.show.one_screen import longest, more, print_blocks
 
@@ -34,7 +34,7 @@ def print_tables(document: Document, console: Console, rest: str = "") -> None:
     most = max((len(t.rows) for t in document.tables), default=0)
 
     def made(count: int) -> list[RenderableType]:
-        return _blocks(document, count, rest)
+        return _blocks(document, document.tables, count, rest)
 
     print_blocks(longest(made, most, console) if rest else made(most), console)
 
@@ -45,14 +45,13 @@ def print_cells(documents: Sequence[Document], console: Console) -> None:
     wide, blocks = console.width >= WIDE, []
     for document in documents:
         tables = [_fitted(t, wide, console.is_terminal) for t in document.tables]
-        whole = replace(document, tables=tables)
-        blocks += [Text()] * bool(blocks) + _blocks(whole, None, "", space=1, narrow=not wide)
+        blocks += [Text()] * bool(blocks) + _blocks(document, tables, None, "", 1, not wide)
     print_blocks(blocks, console, console.width)
 
 
 def _fitted(one: TextTable, wide: bool, terminal: bool) -> TextTable:
     kept = [n for n in range(len(one.headings)) if wide or n not in one.spare]
-    names = [row[0] for row in one.rows]
+    names = [text_of(row[0]) for row in one.rows]
     if terminal or not wide:
         pairs = zip(["", *names], names, strict=False)
         names = ["" if name == before else name for before, name in pairs]
@@ -72,15 +71,20 @@ def _broken(name: str) -> str:
 
 
 def _blocks(
-    document: Document, count: int | None, command: str, space: int = 2, narrow: bool = False
+    document: Document,
+    tables: Sequence[TextTable],
+    count: int | None,
+    command: str,
+    space: int = 2,
+    narrow: bool = False,
 ) -> list[RenderableType]:
-    """The document with at most `count` rows of each table, all for None."""
+    """The document with at most `count` rows of each of its tables, all for None."""
     blocks: list[RenderableType] = []
-    for number, sentence in enumerate(document.headline):
+    for number, sentence in enumerate(document.of("headline")):
         style = "bold" if number else _TONES.get(document.tone, "bold")
         blocks.append(Text(one_line(render(sentence)), style=style))
-    blocks += [_line(render(fact), 0) for fact in document.facts]
-    for one in document.tables:
+    blocks += [_line(render(fact), 0) for fact in document.of("facts")]
+    for one in tables:
         if one.rows:
             blocks += [Text(), table(one, count, space, narrow)]
         if one.rows[count:] and count is not None:
@@ -88,8 +92,8 @@ def _blocks(
         blocks += (
             [Text(), *(Text(one_line(render(note))) for note in one.notes)] if one.notes else []
         )
-    blocks += topic_blocks(document.topics)
-    return blocks + _paragraph(document.limits)
+    blocks += topic_blocks(document.evidence)
+    return blocks + _paragraph(document.of("limits"))
 
 
 def _paragraph(sentences: Sequence[Sentence]) -> list[RenderableType]:
@@ -132,7 +136,7 @@ def table(one: TextTable, count: int | None = None, space: int = 1, narrow: bool
             min_width=LEAST_FOLDED if folds else None,
         )
     for row, style in zip_longest(one.rows[:count], one.styles[:count], fillvalue=""):
-        name, *others = map(one_line, row)
+        name, *others = (one_line(text_of(cell)) for cell in row)
         texts = [_broken(name) if narrow else name, *others]
         made.add_row(*map(Text, texts), style=_STYLES.get(style, ""))
     return made
@@ -140,5 +144,59 @@ def table(one: TextTable, count: int | None = None, space: int = 1, narrow: bool
 
 def table_width(one: TextTable) -> int:
     """Columns of the terminal that a table takes, each column's distance to the next included."""
-    columns = zip(one.headings, *one.rows, strict=True)
+    columns = zip(one.headings, *([text_of(cell) for cell in row] for row in one.rows), strict=True)
     return sum(max(map(len, texts)) + 1 for texts in columns)
+
+
+LEVELS = ((0, True), (0, False), (1, False), (2, True), (2, False))
+"""What gives way where a table is too wide, step by step: how much shorter the texts are, and
+whether spare columns are shown."""
+
+
+def narrowed(one: TextTable, width: int = 0) -> tuple[TextTable, dict[str, str]]:
+    """The table as wide as `width` has room for, all of it for 0, without empty columns, and the
+    letters behind the texts that have a note.  A figure is never cut."""
+    for level, spare in LEVELS:
+        letters: dict[str, str] = {}
+        kept = [
+            n
+            for n in range(len(one.headings))
+            if (spare or n not in one.spare) and any(text_of(row[n]) for row in one.rows)
+        ]
+        columns = [[_lettered(row[n], level, letters) for row in one.rows] for n in kept]
+        headings = one.short_headings if level and one.short_headings else one.headings
+        made = replace(
+            one,
+            title="",
+            headings=[headings[n] for n in kept],
+            short_headings=[],
+            left=[one.left[n] for n in kept],
+            rows=list(map(list, zip(*columns, strict=True))),
+            spare=(),
+            folds=(),
+        )
+        if not width or table_width(made) <= width + 1:
+            break
+    return made, letters
+
+
+def _lettered(cell: str | TableCell, level: int, letters: dict[str, str]) -> str | TableCell:
+    """A cell's text at a level, with the letter of its note unless only its sign is left."""
+    if isinstance(cell, str):
+        return cell
+    text = cell.at(level)
+    if cell.note and text != cell.sign:
+        text += f" {letters.setdefault(cell.note, chr(ord('a') + len(letters)))}"
+    return replace(cell, text=text)
+
+
+def legend_of(one: TextTable, letters: dict[str, str]) -> str:
+    """What the signs and letters of a table's cells mean, and what is always said of it."""
+    signs = {cell.sign for row in one.rows for cell in row if isinstance(cell, TableCell)}
+    notes = ", ".join(f"{letter}: {name}" for name, letter in letters.items())
+    parts = [
+        notes if sign == LETTERS else meaning
+        for sign, meaning in one.legend
+        if not sign or sign == LETTERS or sign in signs
+    ]
+    return "; ".join(filter(None, parts))

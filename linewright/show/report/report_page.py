@@ -26,7 +26,7 @@ from linewright.show.export import rows
 from linewright.show.report import about, theme
 from linewright.show.report.material import Material, Series
 from linewright.show.report.parts import Section
-from linewright.show.screen_matrix import matrix
+from linewright.show.text_tables import legend_of, narrowed
 
 SCRIPT = "report.js"
 FIRST_COLUMNS = {
@@ -85,12 +85,17 @@ def render(material: Material, sections: list[Section]) -> str:
 def _machine(series: Series) -> dict[str, Any]:
     """One machine: the matrix of its screen with the legend, and the facts and doubts below."""
     document = series.document
-    table, legend = matrix(document)
-    caption = f"{series.label}: every operation, and the best other form"
+    matrix, legend = document.table("matrix"), []
+    if matrix:
+        notes = render_all(matrix.notes)
+        matrix, letters = narrowed(matrix)
+        legend = [legend_of(matrix, letters), *notes]
+        caption = f"{series.label}: every operation, and the best other form"
+        matrix = replace(matrix, title=caption) if len(matrix.headings) > 1 else None
     return {
         "series": series,
-        "matrix": replace(table, title=caption) if len(table.headings) > 1 else None,
-        "legend": legend,
+        "matrix": matrix,
+        "legend": list(filter(None, legend)),
         "facts": [*facts(series.contexts), ("Files", ", ".join(series.files))],
         "doubts": map(one_line, render_all(doubts(series.answers, document, series.records))),
     }
@@ -156,13 +161,13 @@ def _slide(material: Material) -> list[dict[str, Any]]:
     series = material.series[0]
     lines = [{"text": one_line(series.label), "size": 44, "bold": True}]
     if document := series.document:
-        run = one_line(", ".join(render_all([*document.facts, *document.run])))
+        run = one_line(", ".join(render_all([*document.of("facts"), *document.of("run")])))
         lines.append({"text": f"{run}, {material.when}", "size": 20, "quiet": True})
-        headline = map(render_sentence, document.headline)
+        headline = map(render_sentence, document.of("headline"))
         lines += [{"text": one_line(text), "size": 28, "bold": True} for text in headline]
         said = [
             f"{name}: {one_line(render_sentence(sentence))}"
-            for name, sentences in (("Use", document.uses), ("Set", document.settings))
+            for name, sentences in (("Use", document.of("uses")), ("Set", document.of("settings")))
             for sentence in sentences
         ]
         lines += [{"text": text, "size": 22} for text in said[:SLIDE_LINES]]

@@ -304,7 +304,7 @@ def test_advice_has_the_terms_and_says_where_one_wait_stops_to_matter():
     records = measured(2.3, 4.0, 150.0, rng) + measured(9.0, 4.0, 150.0, rng, name="clflush")
     contexts = contexts_of(records, arch="x86_64")
     [advice] = advise(contexts, summarise(contexts, records))
-    [section] = [s for s in advice.topics if s.name == "cache"]
+    [section] = [s for s in advice.evidence if s.name == "cache"]
     assert any(
         line.startswith("clwb writes dirty lines back in 2.3") and "less than clflush" in line
         for line in render_all(section.lines)
@@ -320,5 +320,5 @@ def test_advice_has_the_terms_and_says_where_one_wait_stops_to_matter():
     # An emulator's times mean nothing.
     emulated = contexts_of(records, arch="x86_64", emulated=True)
     assert not any(
-        s.name == "cache" for s in advise(emulated, summarise(emulated, records))[0].topics
+        s.name == "cache" for s in advise(emulated, summarise(emulated, records))[0].evidence
     )

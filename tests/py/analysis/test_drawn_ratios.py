@@ -15,8 +15,8 @@ from linewright.analysis.drawn_ratios import cost_ratio, over_draws, simulated_c
 from linewright.analysis.findings import findings
 from linewright.analysis.price_list import Price
 from linewright.analysis.summary import Summary
-from linewright.say.cost_words import ratio_text
 from linewright.say.machine_document import advise
+from linewright.say.price_table import ratio_text
 from linewright.say.sentence import render_all
 from linewright.schema import Cell, DrawnCosts, Interval
 from support.analysis_samples import SIMULATED, cell, contexts_of, points, simulation
@@ -167,8 +167,8 @@ def told(draws: bool, sure: bool) -> dict[str, str]:
     known = contexts_of(records, **SIMULATED)
     (found,) = advise(known, summarise(known, records))
     parts = ("uses", "settings", "undecided", "limits")
-    said = {part: " ".join(render_all(getattr(found, part))) for part in parts}
-    return said | {topic.name: " ".join(render_all(topic.lines)) for topic in found.topics}
+    said = {part: " ".join(render_all(found.of(part))) for part in parts}
+    return said | {topic.name: " ".join(render_all(topic.lines)) for topic in found.evidence}
 
 
 def test_a_page_recommends_what_holds_in_the_draws() -> None:

@@ -60,7 +60,7 @@ def contexts_of(made: list[Record], **changes: object):
 def advice_of(made: list[Record], **changes: object):
     contexts = contexts_of(made, **changes)
     (answer,) = advise(contexts, summarise(contexts, made))
-    return next((s for s in answer.topics if s.name == "readers"), None)
+    return next((s for s in answer.evidence if s.name == "readers"), None)
 
 
 def test_scaling_tells_flat_from_growing() -> None:
@@ -157,7 +157,7 @@ def test_other_sections_keep_out_of_it() -> None:
     made = records()
     contexts = contexts_of(made)
     (answer,) = advise(contexts, summarise(contexts, made))
-    assert not {"where", "code", "cores", "crossovers"} & {s.name for s in answer.topics}
+    assert not {"where", "code", "cores", "crossovers"} & {s.name for s in answer.evidence}
 
 
 def test_verdict_and_table_show_reader_and_updater_side_by_side() -> None:

@@ -78,7 +78,7 @@ def test_records_beside_a_search_decide_remedy_layout_and_note(
     here = SimpleNamespace(cpu_model=contexts[0].cpu_model, on="local")
     found = _remedied(priced(result(line("false", advised=SHARD)), None, here), ["./p"])
     assert found.bytes_apart == (distance if not noise else None)
-    text = " ".join(render_all([*document(found).topics[0].lines, *document(found).limits]))
+    text = " ".join(render_all([*document(found).evidence[0].lines, *document(found).of("limits")]))
     assert f"(alignas({distance}), or padding)" in text
     assert f"alignas({distance}) on shard: shard grows from 24 to {distance} bytes" in text
     assert ("is a convention" in text) == bool(noise)
@@ -88,7 +88,7 @@ def test_records_beside_a_search_decide_remedy_layout_and_note(
 def test_no_layout_is_advised_where_nothing_is_to_be_changed() -> None:
     stays = Movement(answer="by_turns", samples=100, cpus=2)
     found = _remedied(result(line("false", advised=SHARD, movement=stays)), ["./p"])
-    assert "alignas" not in " ".join(render_all(document(found).topics[0].lines))
+    assert "alignas" not in " ".join(render_all(document(found).evidence[0].lines))
 
 
 def test_lines_that_are_shared_in_pairs_only_are_judged_by_what_was_measured() -> None:

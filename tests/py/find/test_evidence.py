@@ -194,7 +194,7 @@ def test_each_instruction_has_its_own_cpus() -> None:
     (hot,) = judge.shared()
     assert hot.movement.answer == "moves"
     assert [site.movement.answer for site in hot.sites] == ["one_cpu", "one_cpu"]
-    said = render_all(document(result(hot)).topics[0].lines)
+    said = render_all(document(result(hot)).evidence[0].lines)
     assert sum("on one CPU alone" in text for text in said) == 2
 
 

@@ -241,7 +241,7 @@ def page(kind: str, answer: str) -> str:
         Touch(thread=tid, name="t", bytes=[(0, 16)], writes=True, reads=False) for tid in (1, 2)
     ]
     (hot,) = advised([line_of(kind, tasks=tasks, touches=touches)], ["./program"])
-    return "\n".join(render_all(document(result(hot)).topics[0].lines))
+    return "\n".join(render_all(document(result(hot)).evidence[0].lines))
 
 
 def test_the_page_tells_tasks_from_threads_and_says_what_to_separate() -> None:

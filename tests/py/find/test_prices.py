@@ -179,7 +179,7 @@ def test_plain_stores_have_an_estimate_and_no_price() -> None:
     assert (found.ceiling.gain.low, found.ceiling.gain.high, found.ceiling.form) == (0, 0.65, "")
     (beside,) = priced([msgspec.structs.replace(hot(), reach=reach)], prices, "x86_64")
     assert beside.ceiling.form == "lock_add"
-    text = render_all(page([found]).topics[0].lines)
+    text = render_all(page([found]).evidence[0].lines)
     assert any(said.startswith("an estimate: 0 to 65 % of CPU time") for said in text)
 
 
@@ -309,7 +309,7 @@ def test_cheaper_readers_save_what_the_c_librarys_cost_more() -> None:
         (0.5 * (180 - 2.2) / 180, 0.6 * 198 / 200, 0.7 * (220 - 1.8) / 220)
     )
     (line,) = priced([lock_line(0.5, 0.0)], Prices([], LOCK_PRICES), "x86_64")
-    said = " ".join(render_all(page([line]).topics[0].lines))
+    said = " ".join(render_all(page([line]).evidence[0].lines))
     assert "with readers that write no shared line: 49 % to 69 % of CPU time to gain" in said
     assert "pthread_rwlock_t 180 to 220 ns, biased 1.80 to 2.20 ns" in said
 
@@ -379,7 +379,9 @@ def test_a_share_of_near_samples_is_called_an_estimate_and_no_bound() -> None:
 
 def test_a_fence_is_said_to_wait_for_the_stores_before_it() -> None:
     fence = hot("alone", instruction="lock or", object_kind="stack")
-    said = render_all(page([], alone=[fence, hot("alone", instruction="lock or")]).topics[0].lines)
+    said = render_all(
+        page([], alone=[fence, hot("alone", instruction="lock or")]).evidence[0].lines
+    )
     assert "a full fence: it waits" in said[0] and "a full fence" not in said[1]
 
 

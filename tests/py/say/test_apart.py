@@ -89,9 +89,9 @@ def test_the_document_has_it_as_headline_topic_and_data():
     contexts, records = machine()
     summaries = summarise(contexts, records)
     (found,) = machines_with_answers(summaries, contexts)
-    assert ENOUGH in document(found).headline[0].text
+    assert ENOUGH in document(found).of("headline")[0].text
     (advised,) = advise(contexts, summaries)
-    (topic,) = (topic for topic in advised.topics if topic.name == "spacing")
+    (topic,) = (topic for topic in advised.evidence if topic.name == "spacing")
     assert topic.title == "How far apart" and ENOUGH in topic.lines[0].text
     assert topic.data.needed == 64
 
@@ -102,7 +102,7 @@ def test_every_page_says_it(command):
     for page in (("show", path), ("advise", path), ("show", "--all", path)):
         assert ENOUGH in " ".join(command(*page).stdout.split()), page
     (advised,) = json.loads(command("advise", "--json", path).stdout)
-    (topic,) = (topic for topic in advised["topics"] if topic["name"] == "spacing")
+    (topic,) = (b for b in advised["blocks"] if b["name"] == "spacing")
     assert topic["data"]["kinds"][0]["nearer"][0]["bytes_apart"] == 8
     command("report", path, "-o", "page.html")
     assert ENOUGH in (command.directory / "page.html").read_text().replace("&#39;", "'")

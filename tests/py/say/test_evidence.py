@@ -19,7 +19,7 @@ from linewright.analysis.machine_answers import machines_with_answers
 from linewright.compare.comparison import CompareOptions, Comparison
 from linewright.compare.from_files import compare
 from linewright.say import cell_document, cell_tables, comparison_document
-from linewright.say.document import Document, TextTable, Topic
+from linewright.say.document import Bars, Document, TableCell, TextTable, Topic, document_of
 from linewright.say.machine_document import advise
 from linewright.say.machine_lines import doubts
 from linewright.say.sentence import Sentence, render, sentence, sentence_as_written
@@ -91,17 +91,21 @@ def test_no_measured_time_changes_a_sentence_that_names_no_cell(name: str) -> No
     assert moved != {render(s) for s in spoken(name, 1.37) if s.basis == "cells"}
 
 
+TABLE = ("name", "title", "headings", "short_headings", "styles", "what")
+
+
 def test_a_document_has_no_bare_text_that_could_be_a_sentence() -> None:
     """The fields that are text are headings, names and values that programs read."""
     bare = {
         f"{of.__name__}.{field.name}"
-        for of in (Document, TextTable, Topic)
+        for of in (Document, TextTable, TableCell, Bars, Topic)
         for field in msgspec.structs.fields(of)
         if field.type in (str, list[str])
     }
     assert bare == {
         *(f"Document.{name}" for name in ("machine_id", "arch", "target", "title")),
-        *(f"TextTable.{name}" for name in ("title", "headings", "styles", "what")),
+        *(f"{of}.{name}" for of in ("TextTable", "Bars") for name in TABLE),
+        *(f"TableCell.{name}" for name in ("text", "note", "sign")),
         *(f"Topic.{name}" for name in ("name", "title")),
     }
 
@@ -163,6 +167,6 @@ def test_a_sentence_elsewhere_is_seen() -> None:
 def test_a_sentence_without_evidence_is_seen() -> None:
     bare = sentence("an add takes 5 ns")
     assert bool(bare.cells) != (bare.basis in NAMED)
-    known = Document(facts=[bare], tables=[], topics=[])
+    known = document_of(facts=[bare])
     assert list(sentences([known])) == [bare]
     assert sentence_as_written("x", ["a", "b", "a"]).cells == ("a", "b"), "each name once"

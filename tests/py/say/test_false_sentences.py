@@ -14,13 +14,14 @@ from linewright.analysis.near_far import near_far
 from linewright.analysis.price_list import Price
 from linewright.compare.changes import compare
 from linewright.say.common_costs import common_costs
-from linewright.say.cost_words import ratio_text
 from linewright.say.machine_document import advise, documents
+from linewright.say.price_table import ratio_text
 from linewright.say.sentence import render_all
 from linewright.say.verdict import verdict
 from linewright.schema import Interval, Quantiles
-from linewright.show.screen_matrix import matrix
+from linewright.show.text_tables import legend_of, narrowed
 from support.analysis_samples import cell, context, contexts_of, launches, points, record, together
+from support.screens import screens
 
 ARM64 = {"stadd": 64.1, "prfm_strm_stadd": 4.0, "ldadd": 4.3, "prfm_strm_ldadd": 4.3}
 
@@ -39,7 +40,7 @@ def screen_of(alone, contended=None, seed=1, more=(), **changes):
 
 def test_a_prefetch_gains_nothing_only_before_the_forms_that_are_named():
     together_ns = ARM64 | {"ldadd": 40.0, "prfm_strm_ldadd": 80.0}
-    uses = render_all(screen_of(ARM64, together_ns).uses)
+    uses = render_all(screen_of(ARM64, together_ns).of("uses"))
     (text,) = (text for text in uses if "gains nothing" in text)
     assert "before ldadd gains nothing alone" in text
     assert re.search(r"before stadd it does: (4.0|3.9)\d instead of 6", text)
@@ -48,9 +49,13 @@ def test_a_prefetch_gains_nothing_only_before_the_forms_that_are_named():
 
 def test_a_small_gain_never_stands_before_a_large_loss():
     alone = {"ldadd": 4.29, "prfm_strm_stadd": 4.0, "stadd": 64.0}
-    uses = render_all(screen_of(alone, alone | {"ldadd": 12.5, "prfm_strm_stadd": 123.0}).uses)
+    uses = render_all(
+        screen_of(alone, alone | {"ldadd": 12.5, "prfm_strm_stadd": 123.0}).of("uses")
+    )
     assert not any("prfm_strm_stadd" in text and "less)" in text for text in uses)
-    uses = render_all(screen_of({"ldadd": 8.0, "stadd": 4.0}, {"ldadd": 12.5, "stadd": 123.0}).uses)
+    uses = render_all(
+        screen_of({"ldadd": 8.0, "stadd": 4.0}, {"ldadd": 12.5, "stadd": 123.0}).of("uses")
+    )
     (text,) = (text for text in uses if "by stadd" in text)
     assert text == uses[-1] and re.search(r"but 12\d instead of 12", text), (
         "last, and with both figures"
@@ -66,7 +71,7 @@ def test_of_gain_and_loss_the_larger_is_said_first(alone: float, contended: floa
     records = together(costs, np.random.default_rng(3), own=0.005)
     known = contexts_of(records, features=["lse"])
     (answer,) = advise(known, summarise(known, records))
-    (classes,) = (topic for topic in answer.topics if topic.name == "classes")
+    (classes,) = (topic for topic in answer.evidence if topic.name == "classes")
     said = [line for line in render_all(classes.lines) if "=void=store is" in line]
     assert f"is {first} than the default" in said[0] and len(said) == 2
 
@@ -85,7 +90,8 @@ def test_measuring_more_is_not_asked_for_what_depends_on_the_program():
     records = [*sure, *wide]
     known = contexts_of(records, features=["lse"])
     (answer,) = advise(known, summarise(known, records))
-    assert {c.why for c in answer.choices} == {"depends", "measure_more"}
+    (classes,) = (topic for topic in answer.evidence if topic.name == "classes")
+    assert {c.why for c in classes.data} == {"depends", "measure_more"}
     assert (
         answer.decision.why == "depends"
         and "depends on contention" in answer.decision.sentence.text
@@ -138,13 +144,13 @@ def test_launches_that_are_slow_as_a_whole_are_no_lines_at_the_interconnect():
 
 def test_where_every_form_is_far_none_is_singled_out():
     alone = {"stadd": 64.0, "ldadd": 62.0, "prfm_strm_stadd": 4.0, "prfm_strm_ldadd": 4.0}
-    (text,) = (t for t in render_all(screen_of(alone).headline) if "interconnect" in t)
+    (text,) = (t for t in render_all(screen_of(alone).of("headline")) if "interconnect" in t)
     assert "stadd and ldadd behave as if performed at the interconnect" in text
 
 
 def test_a_ratio_of_few_launches_is_its_interval():
     ratio = Interval(median_ns=1 / 3.5, low_ns=1 / 7.4, high_ns=1 / 1.7, confidence=0.95)
-    price = Price(group="read", name="x", alone=None, contended=None, ratio=ratio, few=True)
+    price = Price(group="read", alone=None, contended=None, ratio=ratio, few=True)
     assert ratio_text(price) == "1.7–7.4× less ?"
 
 
@@ -163,7 +169,7 @@ def test_readers_are_not_advised_without_what_their_updater_waits():
         ([(wait, 34_000.0)], "its updater waits 3"),
         ([], "what its updater waits was not measured"),
     ):
-        uses = render_all(screen_of({"ldadd": 5.0}, more=costs + more).uses)
+        uses = render_all(screen_of({"ldadd": 5.0}, more=costs + more).of("uses"))
         (text,) = (text for text in uses if "under SRCU" in text)
         assert said in text
 
@@ -175,9 +181,9 @@ def test_figures_that_agree_by_luck_are_no_surer_than_identical_code():
     records += launches(cell("lock_add", **both), 20.8, rng, between=0.001, within=0.01)
     records += launches(cell("builtin_add", **both), 24.7, rng, between=0.4)
     contexts = contexts_of(records, arch="x86_64")
-    (found,) = documents(summarise(contexts, records), contexts)
-    shown = next(r for r in found.rows if r.operation == "add").entries["contended"].default.ns
-    assert shown.high_ns > 24 and f"to {shown.high_ns:.0f})" in render_all(found.headline)[0]
+    (found,) = screens(summarise(contexts, records), contexts)
+    shown = found.rows["add"].entries["contended"].default.ns
+    assert shown.high_ns > 24 and f"to {shown.high_ns:.0f})" in render_all(found.of("headline"))[0]
 
 
 def test_figures_that_agree_by_luck_borrow_doubt_where_no_code_is_identical():
@@ -188,10 +194,12 @@ def test_figures_that_agree_by_luck_borrow_doubt_where_no_code_is_identical():
     records += launches(cell("ldadd", **both), 20.8, rng, between=0.001, within=0.01)
     for form in ("stadd", "prfm_strm_ldadd", "llsc_fetch_add"):
         records += launches(cell(form, **both), 24.0, rng, between=0.4)
-    (found,) = documents(summarise(contexts := contexts_of(records), records), contexts)
-    shown = next(r for r in found.rows if r.operation == "fetch_add").entries["contended"].default
+    (found,) = screens(summarise(contexts := contexts_of(records), records), contexts)
+    shown = found.rows["add"].entries["contended"].default
     assert shown.form == "ldadd" and shown.ns.low_ns < 16 and shown.ns.high_ns > 27
-    assert f"({shown.ns.low_ns:.0f} to {shown.ns.high_ns:.0f})" in render_all(found.headline)[0]
+    assert (
+        f"({shown.ns.low_ns:.0f} to {shown.ns.high_ns:.0f})" in render_all(found.of("headline"))[0]
+    )
 
 
 def test_what_is_called_an_interval_is_no_range_of_launches():
@@ -200,10 +208,10 @@ def test_what_is_called_an_interval_is_no_range_of_launches():
     rng, both = np.random.default_rng(8), dict(contender="same_line", threads=2)
     records = launches(cell("ldadd", **both), 20.0, rng, count=40, between=0.3)
     medians = [np.median(r.window_ns) for r in records]
-    (found,) = documents(summarise(contexts := contexts_of(records), records), contexts)
-    ns = next(r for r in found.rows if r.operation == "fetch_add").entries["contended"].default.ns
+    (found,) = screens(summarise(contexts := contexts_of(records), records), contexts)
+    ns = found.rows["add"].entries["contended"].default.ns
     assert min(medians) < 0.8 * ns.low_ns and max(medians) > 1.2 * ns.high_ns
-    names = matrix(found)[0].headings
+    names = found.document.table("matrix").headings
     assert "95 %" in names and "range" not in names
 
 
@@ -227,11 +235,11 @@ def test_a_mark_of_doubt_beside_an_interval_without_zero_is_explained():
     for _ in range(20):
         records = together(points(forms), rng, own=0.03)
         contexts = contexts_of(records, arch="x86_64", features=["prefetchw"])
-        (found,) = documents(summarise(contexts, records), contexts)
-        entries = [e for r in found.rows for e in r.entries.values() if e.versus]
-        _, legend = matrix(found)
+        (found,) = screens(summarise(contexts, records), contexts)
+        entries = [e for r in found.rows.values() for e in r.entries.values() if e.versus]
+        legend = legend_of(*narrowed(found.document.table("matrix")))
         doubted = any(e.versus.answer == "undecided" for e in entries)
-        assert doubted == ("? undecided, corrected for all comparisons" in " ".join(legend))
+        assert doubted == ("? undecided, corrected for all comparisons" in legend)
         seen += any(
             e.versus.answer == "undecided" and not e.versus.low <= 1 <= e.versus.high
             for e in entries
@@ -346,7 +354,9 @@ def test_a_screen_suggests_one_number_of_launches(count):
     rng = np.random.default_rng(9)
     forms = {"ldadd": 10.0, "stadd": 10.5, "prfm_strm_ldadd": 10.0}
     records = together(points(forms, contended=forms), rng, count=count, own=0.2)
-    (found,) = documents(summarise(known := contexts_of(records), records), known)
-    text = " ".join(render_all([*found.settings, *found.undecided, *found.limits]))
+    (found,) = screens(summarise(known := contexts_of(records), records), known)
+    text = " ".join(
+        render_all([*found.of("settings"), *found.of("undecided"), *found.of("limits")])
+    )
     asked = set(re.findall(r"launches=(\d+)|about (\d+) launches", text))
     assert len({a or b for a, b in asked}) == 1, text

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from linewright.analysis import summarise
-from linewright.say.machine_document import documents
 from linewright.say.sentence import render, render_all
 from support.analysis_samples import OPERATIONS, cell, contexts_of, published, together
+from support.screens import screens
 
 X86 = {
     "lock_add": 5.2,
@@ -62,8 +62,8 @@ def counters():
 
 def screen(records, **context):
     contexts = contexts_of(records, **({"arch": "x86_64", "features": ["prefetchw"]} | context))
-    (found,) = documents(summarise(contexts, records), contexts)
-    assert msgspec.json.encode(found)
+    (found,) = screens(summarise(contexts, records), contexts)
+    assert msgspec.json.encode(found.document)
     return found
 
 
@@ -79,7 +79,7 @@ def x86():
 def test_the_matrix_holds_what_was_put_in(x86):
     assert [c.key for c in x86.columns] == ["alone", "work", "contended"]
     assert [(c.scale, c.pairs) for c in x86.columns] == [("ratio", 1), ("ns", 1), ("ratio", 1)]
-    rows = {r.name: r for r in x86.rows}
+    rows = x86.rows
     assert list(rows) == ["add", "fetch_add", "CAS, reads first", "CAS, guesses first"]
     assert rows["add"].entries["alone"].default.ns.median_ns == pytest.approx(5.2, rel=0.05)
     assert rows["add"].entries["work"].default.ns.median_ns == pytest.approx(1.2, abs=0.2)
@@ -99,7 +99,7 @@ def test_reading_first_is_advised_with_what_it_costs_contended():
     both = together(
         costs(X86, contended) + counters(), np.random.default_rng(1), shared=0.03, own=0.005
     )
-    used = render_all(screen(both).uses)
+    used = render_all(screen(both).of("uses"))
     assert any(
         "first CAS: 5." in line and line.endswith("instead of 24.9 ns with a second CPU.")
         for line in used
@@ -107,21 +107,21 @@ def test_reading_first_is_advised_with_what_it_costs_contended():
 
 
 def test_use_and_set_say_what_is_shown(x86):
-    used = render_all(x86.uses)
+    used = render_all(x86.of("uses"))
     assert (
         "Count in per-CPU words: 0.7" in used[0]
         and "Alone, read before the first CAS: 5." in used[2]
     )
     assert "times (2.5 to 2.6) cheaper than a CAS loop" in used[1]
     assert "PREFETCHW gains nothing alone" in used[3]
-    assert render_all(x86.settings) == [
+    assert render_all(x86.of("settings")) == [
         "Nothing: on x86-64 there is no choice for LINEWRIGHT_ATOMICS to make."
     ]
     assert not x86.coarse and all(column.floor < 0.02 for column in x86.columns)
 
 
 def test_the_price_list_is_in_locked_adds(x86):
-    prices = {p.name: p for p in x86.prices}
+    prices = x86.prices
     assert (
         prices["count: one atomic word"].reference
         and prices["count: one atomic word"].ratio is None
@@ -131,7 +131,7 @@ def test_the_price_list_is_in_locked_adds(x86):
     assert prices["count: thread-local word"].ratio.median_ns == pytest.approx(
         0.3 / 5.2, rel=0.05
     ), "alone, as measured"
-    assert x86.missing == []
+    assert x86.of("missing") == []
 
 
 def test_an_arm64_machine_gets_its_setting():
@@ -141,55 +141,64 @@ def test_an_arm64_machine_gets_its_setting():
         arch="arm64",
         features=["lse"],
     )
-    assert render_all(found.settings)[0].startswith("LINEWRIGHT_ATOMICS=void=store,void=prefetch:")
-    (row,) = [r for r in found.rows if r.operation == "add"]
+    assert render_all(found.of("settings"))[0].startswith(
+        "LINEWRIGHT_ATOMICS=void=store,void=prefetch:"
+    )
+    (row,) = [r for r in found.rows.values() if r.operation == "add"]
     assert (
         row.entries["alone"].default.form == "ldadd"
         and row.entries["alone"].versus.form == "prfm_strm_stadd"
     )
     assert row.entries["alone"].versus.answer == "cheaper"
-    assert "An atomic add: " in render_all(found.headline)[0]
+    assert "An atomic add: " in render_all(found.of("headline"))[0]
 
 
 def test_one_launch_claims_nothing():
     found = screen(together(costs(X86, CONTENDED) + counters(), np.random.default_rng(3), count=1))
-    assert found.coarse and found.uses == [] and "nothing is claimed" in render_all(found.limits)[0]
+    assert (
+        found.coarse
+        and found.of("uses") == []
+        and "nothing is claimed" in render_all(found.of("limits"))[0]
+    )
     assert all(
         e.versus is None or e.versus.answer == "undecided"
-        for r in found.rows
+        for r in found.rows.values()
         for e in r.entries.values()
     )
-    assert all(p.ratio is None for p in found.prices)
+    assert all(p.ratio is None for p in found.prices.values())
 
 
 def test_what_differs_less_than_identical_code_is_no_advice():
     forms = X86 | {"builtin_add": 5.2 * 1.4, "prefetchw_lock_add": 4.0}
     found = screen(together(costs(forms, forms), np.random.default_rng(4), shared=0.03, own=0.005))
-    assert not any("prefetchw_lock_add takes" in text for text in render_all(found.uses))
+    assert not any("prefetchw_lock_add takes" in text for text in render_all(found.of("uses")))
 
 
 def test_emulated_published_and_empty_machines_say_so():
     records = together(costs(X86, CONTENDED), np.random.default_rng(5))
     emulated = screen(records, emulated=True)
     assert (
-        "emulator" in render(emulated.warning) and emulated.uses == [] and emulated.headline == []
+        "emulator" in render(emulated.of("warning")[0])
+        and emulated.of("uses") == []
+        and emulated.of("headline") == []
     )
     contexts, rows = published()
-    (table,) = documents(summarise(contexts, rows), contexts)
+    (table,) = screens(summarise(contexts, rows), contexts)
     assert (
-        render_all(table.run) == ["plan published"]
+        render_all(table.of("run")) == ["plan published"]
         and not table.coarse
-        and not render_all(table.limits)
+        and not render_all(table.of("limits"))
     )
     assert (
-        "published" in render(table.warning)
-        and all("NOP loop" in text for text in render_all(table.uses))
-        and "depends" in render_all(table.settings)[0]
+        "published" in render(table.of("warning")[0])
+        and all("NOP loop" in text for text in render_all(table.of("uses")))
+        and "depends" in render_all(table.of("settings"))[0]
     )
-    (lone,) = documents(summarise(contexts_of(records[:1]), records[:1]), contexts_of(records[:1]))
+    (lone,) = screens(summarise(contexts_of(records[:1]), records[:1]), contexts_of(records[:1]))
     assert (
-        "operations with work, operations with a second CPU, the price list" in lone.missing[0].text
-        and documents([], []) == []
+        "operations with work, operations with a second CPU, the price list"
+        in lone.of("missing")[0].text
+        and screens([], []) == []
     )
 
 
@@ -204,12 +213,12 @@ def test_a_figure_that_is_not_believed_is_not_shown_as_a_cost():
         msgspec.structs.replace(r, cpus=[0, 0]) if r.cell.threads == 2 else r for r in records
     ]
     found = screen(records)
-    (row,) = found.rows
+    (row,) = found.rows.values()
     assert row.entries["contended"].default is None and row.entries["contended"].why == "same_cpu"
-    assert "second CPU" not in render_all(found.headline)[0]
+    assert "second CPU" not in render_all(found.of("headline"))[0]
     assert any(
         "one cell is not believed, such as lock_add: the contender ran" in t.lower()
-        for t in render_all(found.limits)
+        for t in render_all(found.of("limits"))
     )
 
 
@@ -217,12 +226,13 @@ def test_a_run_that_was_stopped_says_how_far_it_came_and_how_to_go_on():
     records = together(costs(X86, CONTENDED), np.random.default_rng(7), count=2)
     stopped = screen(records, launches=5)
     assert (
-        "2 of 5 launches" in render_all(stopped.run)
-        and "--resume FILE" in render_all(stopped.limits)[0]
+        "2 of 5 launches" in render_all(stopped.of("run"))
+        and "--resume FILE" in render_all(stopped.of("limits"))[0]
     )
     whole = screen(records, launches=2)
     assert (
-        "2 launches" in render_all(whole.run) and "--set launches=5" in render_all(whole.limits)[0]
+        "2 launches" in render_all(whole.of("run"))
+        and "--set launches=5" in render_all(whole.of("limits"))[0]
     )
 
 
@@ -234,14 +244,16 @@ def test_launches_of_two_versions_or_two_builds_are_joined_with_a_warning():
         ({"program": "b"}, "several builds"),
     ):
         contexts = [msgspec.structs.replace(one, **change), *others]
-        (found,) = documents(summarise(contexts, records), contexts)
-        assert said in render(found.warning) and "compare" in render(found.warning)
+        (found,) = screens(summarise(contexts, records), contexts)
+        assert said in render(found.of("warning")[0]) and "compare" in render(
+            found.of("warning")[0]
+        )
 
 
 def test_a_price_of_few_launches_is_only_about():
     records = together(costs(X86, CONTENDED) + counters(), np.random.default_rng(10))
     kept = [r for r in records if not (r.cell.form == "percpu_rseq_add" and r.launch > 2)]
-    found = {p.name: p for p in screen(kept).prices}
+    found = screen(kept).prices
     assert found["count: per-CPU word, rseq"].few and not found["count: thread-local word"].few
 
 
@@ -252,21 +264,22 @@ def test_use_and_the_price_list_give_one_ratio_for_one_pair():
         costs(X86, CONTENDED) + counters(), np.random.default_rng(9), shared=0.05, own=0.03
     )
     found = screen(records)
-    price = next(p for p in found.prices if p.name == "count: per-CPU word, rseq")
-    (said,) = (text for text in render_all(found.uses) if "per-CPU words" in text)
+    price = found.prices["count: per-CPU word, rseq"]
+    (said,) = (text for text in render_all(found.of("uses")) if "per-CPU words" in text)
     assert f"({1 / price.ratio.high_ns:.0f} to {1 / price.ratio.low_ns:.0f} times less)" in said
-    assert (
-        not price.only_alone
-        and next(p for p in found.prices if "thread-local" in p.name).only_alone
-    )
+    assert not price.only_alone and found.prices["count: thread-local word"].only_alone
 
 
 def test_every_sentence_of_use_names_the_cells_it_rests_on(x86):
-    measured = {e.default.id for row in x86.rows for e in row.entries.values() if e.default}
-    measured |= {p.alone.id for p in x86.prices if p.alone}
-    measured |= {p.contended.id for p in x86.prices if p.contended}
-    assert x86.uses and all(sentence.cells for sentence in [*x86.headline, *x86.uses])
-    for sentence in [*x86.headline, *x86.uses]:
+    measured = {
+        e.default.id for row in x86.rows.values() for e in row.entries.values() if e.default
+    }
+    measured |= {p.alone.id for p in x86.prices.values() if p.alone}
+    measured |= {p.contended.id for p in x86.prices.values() if p.contended}
+    assert x86.of("uses") and all(
+        sentence.cells for sentence in [*x86.of("headline"), *x86.of("uses")]
+    )
+    for sentence in [*x86.of("headline"), *x86.of("uses")]:
         assert set(sentence.cells) & measured, sentence
 
 
@@ -275,6 +288,6 @@ def test_every_command_that_is_advised_measures_where_the_records_come_from(targ
     plan = [(c, ns) for c, ns in costs(X86, {}) if not c.work_iters]
     records = together(plan, np.random.default_rng(1), count=2)
     found = screen(records, target=target)
-    said = msgspec.json.encode(found).decode()
+    said = msgspec.json.encode(found.document).decode()
     assert "linewright measure" in said and "MEASURE" not in said
     assert said.count("measure ") == said.count(f"measure --on {target} ")

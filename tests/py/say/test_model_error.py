@@ -51,10 +51,10 @@ def simulated(
 def said(known: list[Context], records: list[Record]) -> dict[str, str]:
     """What the document of a machine says, part by part."""
     (found,) = advise(known, summarise(known, records))
-    parts = {name: " ".join(render_all(getattr(found, name))) for name in PARTS}
-    (unknown,) = (topic for topic in found.topics if topic.name == "unknown")
+    parts = {name: " ".join(render_all(found.of(name))) for name in PARTS}
+    (unknown,) = (topic for topic in found.evidence if topic.name == "unknown")
     return parts | {
-        "warning": render(found.warning) if found.warning else "",
+        "warning": " ".join(render_all(found.of("warning"))),
         "unknown": " ".join(render_all(unknown.lines)),
         "decision": render(found.decision.sentence),
     }
@@ -90,7 +90,7 @@ def test_a_sentence_that_rests_on_other_cells_does_not_say_it() -> None:
     (found,) = advise(known, summarise(known, records))
     missed = {r.id for r in records if is_contended_llsc(r.cell)}
     for part in PARTS:
-        for sentence in getattr(found, part):
+        for sentence in found.of(part):
             assert ("the model says" in sentence.text) == bool(missed & {*sentence.cells}), sentence
 
 

@@ -85,7 +85,7 @@ def all_lines(values: list[Context | Record]) -> str:
     contexts = [value for value in values if isinstance(value, Context)]
     summaries = summarise(contexts, [value for value in values if isinstance(value, Record)])
     (document,) = advise(contexts, summaries)
-    lines = [render(line) for topic in document.topics for line in topic.lines]
+    lines = [render(line) for topic in document.evidence for line in topic.lines]
     tables = printed(lambda console: print_cells(documents(summaries, contexts), console))
     return "\n".join([*plain.lines([document]), *lines, *verdict(summaries, contexts), tables])
 

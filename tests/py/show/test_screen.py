@@ -21,9 +21,11 @@ from linewright import numbers
 from linewright.analysis import summarise
 from linewright.analysis.matrix import Entry, Figure
 from linewright.analysis.price_list import Price
-from linewright.say.cost_words import figure, ratio_text
+from linewright.say.cost_words import figure
 from linewright.say.document import Document
 from linewright.say.machine_document import documents
+from linewright.say.matrix_table import matrix_table
+from linewright.say.price_table import price_table, ratio_text
 from linewright.say.verdict import verdict_sentences
 from linewright.schema import Context, Interval, Record
 from linewright.show import plain
@@ -33,19 +35,24 @@ from linewright.show.terminal import print_documents
 from support import machines
 from support.analysis_samples import cell, contexts_of, together, write
 from support.places import HERE
+from support.screens import Screen, screens
 
 GOLDEN = HERE / "show" / "golden"
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @cache
-def screen_of(name: str) -> Document:
+def seen(name: str) -> Screen:
     values = machines.records(name)
     contexts = [value for value in values if isinstance(value, Context)]
-    (screen,) = documents(
+    (screen,) = screens(
         summarise(contexts, [value for value in values if isinstance(value, Record)]), contexts
     )
     return screen
+
+
+def screen_of(name: str) -> Document:
+    return seen(name).document
 
 
 def printed(*shown: Document, width: int = 100, **options) -> str:
@@ -85,10 +92,10 @@ def test_it_fits_one_screen_at_every_width(name: str, width: int):
         "no heading is cut"
     )
     assert not any("…" in line for line in lines)
-    for row in screen_of(name).rows[-5:]:
-        (line,) = (line for line in lines if line.startswith(row.name + " "))
+    for row_name, row in [*seen(name).rows.items()][-5:]:
+        (line,) = (line for line in lines if line.startswith(row_name + " "))
         shown = [figure(entry.default) for entry in row.entries.values() if entry.default]
-        assert [f for f in shown if f not in line.removeprefix(row.name).split()] == [], (
+        assert [f for f in shown if f not in line.removeprefix(row_name).split()] == [], (
             "no figure is cut"
         )
 
@@ -119,8 +126,8 @@ def test_the_plain_text_says_everything_without_signs():
 
 
 def test_far_store_forms_are_said_and_not_crowned():
-    s = screen_of("arm64-far")
-    texts = plain.lines([s])
+    s = seen("arm64-far")
+    texts = plain.lines([s.document])
     (by_stadd,) = (text for text in texts if "add by stadd" in text)
     assert by_stadd.endswith(", but 64.5 instead of 4.30 ns alone."), (
         "a caller has one form for both"
@@ -131,7 +138,7 @@ def test_far_store_forms_are_said_and_not_crowned():
         "stadd takes 64" in text and "stadd behaves as if performed at the interconnect" in text
         for text in texts
     )
-    add = next(row for row in s.rows if row.name == "add")
+    add = s.rows["add"]
     assert (
         add.entries["alone"].default.form == "ldadd"
         and add.entries["alone"].versus.answer == "slower"
@@ -165,12 +172,12 @@ def test_findings_that_have_no_room_are_counted():
 
 
 def test_without_a_difference_nothing_is_recommended():
-    rows = screen_of("undecided").rows
+    rows = seen("undecided").rows
     answers = {
         e.versus.answer
-        for row in rows
+        for name, row in rows.items()
         for e in row.entries.values()
-        if e.versus and "guess" not in row.name
+        if e.versus and "guess" not in name
     }
     assert "cheaper" not in answers and "undecided" in answers
     assert not any(
@@ -181,41 +188,43 @@ def test_without_a_difference_nothing_is_recommended():
 
 
 def test_one_cpu_says_nothing_of_contention():
-    s = screen_of("one-cpu")
+    s = seen("one-cpu")
     assert [c.key for c in s.columns] == ["alone", "work"] and not any(
-        p.contended for p in s.prices
+        p.contended for p in s.prices.values()
     )
     assert (
         "Not measured: operations with a second CPU, because only one CPU could be used."
-        in printed(s)
-        and "2 CPUs" not in printed(s)
+        in printed(s.document)
+        and "2 CPUs" not in printed(s.document)
     )
 
 
 def test_a_condition_without_any_figure_has_no_column():
-    s = screen_of("x86-vm")
+    s = seen("x86-vm")
     emptied = [
         msgspec.structs.replace(
             row, entries=row.entries | {"work": Entry(default=None, why="withheld")}
         )
-        for row in s.rows
+        for row in s.rows.values()
     ]
-    text = printed(msgspec.structs.replace(s, rows=emptied))
+    (_, *prices) = s.document.tables
+    blocks = [matrix_table(s.columns, emptied, 64), *prices]
+    text = printed(msgspec.structs.replace(s.document, blocks=blocks))
     assert "work 20" not in text and "withheld" not in text and "2 CPUs" in text
 
 
 def test_several_modes_are_marked():
-    s = screen_of("metastable")
-    add = next(row for row in s.rows if row.name == "add")
+    s = seen("metastable")
+    add = s.rows["add"]
     assert (
         add.entries["contended"].default.metastable and not add.entries["alone"].default.metastable
     )
-    text = printed(s)
+    text = printed(s.document)
     assert "~" in text and "launches fall into separate modes" in text
 
 
 def test_ratios_are_of_the_same_column():
-    prices = {price.name: price for price in screen_of("x86-metal").prices}
+    prices = seen("x86-metal").prices
     rseq = prices["count: per-CPU word, rseq"].ratio
     assert rseq.low_ns < 0.92 / 44 * 1.05 and rseq.high_ns > 0.92 / 44 * 0.95, (
         "contended over contended"
@@ -235,25 +244,24 @@ def price(
         ns = Interval(median_ns=value, low_ns=value, high_ns=value) if value is not None else None
         return Figure(ns=ns, id="x", form="x") if ns else None
 
-    return Price(group="count", name="x", alone=cost(alone), contended=cost(contended), ratio=ratio)
+    return Price(
+        group="count", form="rwlock", alone=cost(alone), contended=cost(contended), ratio=ratio
+    )
 
 
 def test_bars_are_logarithmic():
-    scale = scale_of([price(0.1), price(100.0)], 30)
-    lengths = [len(bar(price(value), scale, ASCII)) for value in (0.1, 1.0, 10.0, 100.0)]
+    scale = scale_of(price_table([price(0.1), price(100.0)]), 30)
+    lengths = [len(bar([value], 2000.0, scale, ASCII)) for value in (0.1, 1.0, 10.0, 100.0)]
     assert lengths == [1, 10, 20, 30]
-    assert (
-        bar(price(1.0, 10.0), scale, ASCII)
-        == "#" * 10 + "-" * 10
-        == bar(price(10.0, 1.0), scale, ASCII)
-    )
+    both = bar([1.0, 10.0], 2000.0, scale, ASCII), bar([10.0, 1.0], 2000.0, scale, ASCII)
+    assert both == ("#" * 10 + "-" * 10,) * 2
     assert scale.axis().split() == ["0.1", "1", "10", "100"] and len(scale.axis()) == 30
 
 
 def test_a_wait_does_not_flatten_the_others():
-    prices = [price(1.0), price(None, 30_000.0)]
-    scale = scale_of(prices, 20)
-    assert scale.high <= 10.0 and bar(prices[1], scale, ASCII).endswith(">")
+    table = price_table([price(1.0), price(None, 30_000.0)])
+    scale = scale_of(table, 20)
+    assert scale.high <= 10.0 and bar([30_000.0], table.beyond, scale, ASCII).endswith(">")
 
 
 def test_bars_need_no_unicode():

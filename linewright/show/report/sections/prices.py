@@ -7,13 +7,11 @@ from typing import Any
 
 import altair as alt
 
-from linewright.analysis.matrix import Figure
-from linewright.analysis.price_list import Price
 from linewright.say import report_words as say
-from linewright.say.cell_figures import interval
-from linewright.say.cost_words import SIDES, figure, price_words, ratio_text
-from linewright.say.document import Document
-from linewright.show.price_bars import LONGEST_NS, scale_of
+from linewright.say.cell_figures import rounded
+from linewright.say.document import Bars, TableCell
+from linewright.say.sentence import render_all
+from linewright.show.price_bars import scale_of
 from linewright.show.report import charts
 from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Section
@@ -25,25 +23,22 @@ def section(material: Material) -> Section | None:
     """A chart for each machine whose records hold cells of the price list."""
     figures = []
     for index, series in enumerate(material.series):
-        document = series.document
-        if document and document.prices and scale_of(document.prices, 1):
+        table = series.document.table("prices")
+        if table and scale_of(table, 1):
             name = f"prices-{index}" if material.several else "prices"
-            figures.append(
-                _figure(document, name, series.label if material.several else "ns per operation")
-            )
-    if not figures:
-        return None
-    return Section.of("prices", figures=figures)
+            title = series.label if material.several else "ns per operation"
+            figures.append(_figure(table, name, title))
+    return Section.of("prices", figures=figures) if figures else None
 
 
-def _figure(document: Document, name: str, title: str) -> Chart:
-    rows = [row for price in document.prices for row in _rows(price)]
-    names = [price.name for price in document.prices]
-    scale = scale_of(document.prices, 1)
+def _figure(table: Bars, name: str, title: str) -> Chart:
+    rows = [row for cells in table.rows for row in _rows(table, cells)]
+    names = [cells[0] for cells in table.rows]
+    scale = scale_of(table, 1)
     for row in rows:
         for end in ("low", "high"):
             ns = row[f"ns_{end}"]
-            row[end] = None if ns is None else max(scale.low, min(ns, LONGEST_NS))
+            row[end] = None if ns is None else max(scale.low, min(ns, table.beyond))
         row["beside"] = max(row["shown"], row["high"] or 0)
     most = max(scale.high, *(row["beside"] for row in rows))
     y = alt.Y("name:N", sort=names, title=None, axis=alt.Axis(labelLimit=320))
@@ -56,7 +51,7 @@ def _figure(document: Document, name: str, title: str) -> Chart:
             format=charts.PLAIN,
         ),
     )
-    sides = [side for side in SIDES.values() if any(row["side"] == side for row in rows)]
+    sides = [side for _, side in table.bars if any(row["side"] == side for row in rows)]
     base = charts.base(rows).transform_calculate(least=str(scale.low))
     shared = {"y": y, "yOffset": alt.YOffset("side:N", scale=alt.Scale(domain=sides))}
     bars = base.mark_bar(cornerRadiusEnd=3).encode(
@@ -77,30 +72,33 @@ def _figure(document: Document, name: str, title: str) -> Chart:
         id=name,
         title=title,
         broad=True,
-        text=say.chart_text("prices", prices=" ".join(map(price_words, document.prices))),
+        text=say.chart_text("prices", prices=" ".join(render_all(table.spoken))),
         spec=charts.finish(
             alt.layer(bars, whiskers, labels), ROW_PX * len(names), left=charts.beside(names)
         ),
     )
 
 
-def _rows(price: Price) -> list[dict[str, Any]]:
-    """A row for each figure of a remedy; the ratio stands beside the last of them."""
-    found = [(side, cost) for key, side in SIDES.items() if (cost := getattr(price, key))]
-    return [
-        {
-            "name": price.name,
-            "side": side,
-            **interval("ns", cost.ns),
-            "shown": min(cost.ns.median_ns, LONGEST_NS),
-            "text": _text(cost, price if (side, cost) == found[-1] else None),
-        }
-        for side, cost in found
-        if cost.ns.median_ns > 0
+def _rows(table: Bars, cells: list[str | TableCell]) -> list[dict[str, Any]]:
+    """A row for each bar of a remedy; what stands last in the table stands beside the last bar."""
+    drawn = ((side, cells[n]) for n, side in table.bars)
+    found = [
+        (side, cell)
+        for side, cell in drawn
+        if isinstance(cell, TableCell) and cell.value and cell.value > 0
     ]
-
-
-def _text(cost: Figure, price: Price | None) -> str:
-    if price is None or price.reference:
-        return figure(cost)
-    return f"{figure(cost)} · {ratio_text(price)}{', alone' if price.only_alone else ''}"
+    made = [
+        {
+            "name": cells[0],
+            "side": side,
+            "ns": rounded(cell.value),
+            "ns_low": rounded(cell.low),
+            "ns_high": rounded(cell.high),
+            "shown": min(cell.value, table.beyond),
+            "text": cell.text,
+        }
+        for side, cell in found
+    ]
+    if made and cells[-1] not in ("", "1"):
+        made[-1]["text"] += f" · {cells[-1]}"
+    return made

@@ -247,7 +247,7 @@ def test_the_page_names_the_crossovers_of_the_advice_and_no_others(tmp_path):
     shown = [s for s in summaries if s.cell.operation in ("add", "fetch_add")]
     assert len(MachineAnswers(contexts, shown).crossovers) == 1, "which the page once showed"
     (advice,) = advise(contexts, summaries)
-    assert not [topic for topic in advice.topics if topic.name == "crossovers"]
+    assert not [topic for topic in advice.evidence if topic.name == "crossovers"]
     report = made(samples.write(tmp_path / "many.jsonl", [*contexts, *rows]))
     assert "Exposed cost over work" in report.text
     assert "Crossovers, by units of work" not in report.text

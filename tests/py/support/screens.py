@@ -1,0 +1,29 @@
+"""A machine's document beside the answers that its tables word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from linewright.analysis import matrix, price_list
+from linewright.analysis.machine_answers import machines_with_answers
+from linewright.analysis.summary import Summary
+from linewright.say.machine_document import document
+from linewright.say.matrix_table import row_name
+from linewright.say.price_table import price_name
+from linewright.schema import Context
+
+
+class Screen:
+    """One machine: `document`, and the columns, rows and prices of its tables by name."""
+
+    def __init__(self, machine) -> None:
+        self.document, self.of = (made := document(machine)), made.of
+        self.coarse = made.coarse
+        self.columns = matrix.columns_of(machine)
+        self.rows = {row_name(row): row for row in matrix.rows(machine, self.columns)}
+        self.prices = {price_name(price): price for price in price_list.prices(machine)}
+
+
+def screens(summaries: Iterable[Summary], contexts: Sequence[Context]) -> list[Screen]:
+    """One for each machine, in the order of the records."""
+    return [Screen(machine) for machine in machines_with_answers(summaries, contexts)]
