@@ -121,7 +121,7 @@ static const void *object_of(const void *function)
 }
 
 /* What a program gets that found `found`: another library's function is none of ours to replace. */
-static void *instead(void *found, void *own)
+static __attribute__((noinline)) void *instead(void *found, void *own)
 {
     const void *object = object_of(found);
     return object && object == object_of((const void *)(uintptr_t)NEXT(pthread_rwlock_init)) ? own : found;

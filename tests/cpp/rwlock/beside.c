@@ -136,17 +136,18 @@ static void destroyed_and_used_again(void) {
     }
 }
 
+/* No access is allowed meanwhile: where it were unmapped, others could have the address. */
 static void unmapped_and_mapped_again(void) {
-    either_t other = EITHER_INIT;
-    void *place = NULL;
+    enum { SIZE = 4096, FLAGS = MAP_PRIVATE | MAP_ANONYMOUS };
+    either_t other = EITHER_INIT, *l = mmap(NULL, SIZE, PROT_NONE, FLAGS, -1, 0);
     for (int i = 0; i < 100; i++) {
-        either_t *l =
-            mmap(place, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (place ? MAP_FIXED : 0), -1, 0);
-        HOLDS(l != MAP_FAILED && works(l)); /* zeroed, and never begun */
+        HOLDS(mmap(l, SIZE, PROT_READ | PROT_WRITE, FLAGS | MAP_FIXED, -1, 0) == l);
+        HOLDS(works(l)); /* zeroed, and never begun */
         HOLDS(!read_often(l) && !read_often(&other));
-        munmap(place = l, 4096);
+        HOLDS(mmap(l, SIZE, PROT_NONE, FLAGS | MAP_FIXED, -1, 0) == l);
         HOLDS(tried(&other, true) == 0);
     }
+    munmap(l, SIZE);
 }
 
 #ifndef OWN_LOCKS
