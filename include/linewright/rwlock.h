@@ -85,14 +85,32 @@ LW_API int lw_rwlock_write_lock(struct lw_rwlock *l) __attribute__((warn_unused_
 LW_API int lw_rwlock_try_write(struct lw_rwlock *l) __attribute__((warn_unused_result));
 /* The same within `ns` nanoseconds: -ETIMEDOUT otherwise. */
 LW_API int lw_rwlock_write_lock_timeout(struct lw_rwlock *l, uint64_t ns) __attribute__((warn_unused_result));
+/* The same until CLOCK_MONOTONIC shows `end` nanoseconds: -ETIMEDOUT otherwise, also where it does already and the lock is not free. */
+LW_API int lw_rwlock_write_lock_until(struct lw_rwlock *l, uint64_t end) __attribute__((warn_unused_result));
 /* For the thread that holds the lock for writing; -EPERM in any other. */
 LW_API int lw_rwlock_write_unlock(struct lw_rwlock *l);
+/* Makes a write lock of the calling thread a read lock, which lw_rwlock_read_unlock() ends; -EPERM where it holds none. No other writer comes in
+ * between: what the thread reads is as it left it, and later readers see it (release). Readers that wait come in as soon as no writer
+ * waits. */
+LW_API int lw_rwlock_downgrade(struct lw_rwlock *l);
 
 /* As lw_rwlock_read_lock() within `ns` nanoseconds: -ETIMEDOUT otherwise. */
 LW_API int lw_rwlock_read_lock_timeout(struct lw_rwlock *l, uint64_t ns) __attribute__((warn_unused_result));
+/* The same until CLOCK_MONOTONIC shows `end` nanoseconds, as lw_rwlock_write_lock_until(). */
+LW_API int lw_rwlock_read_lock_until(struct lw_rwlock *l, uint64_t end) __attribute__((warn_unused_result));
 
 /* From now on no lock of this process turns biased; locks that are stay so until their next writer. */
 LW_API void lw_rwlock_stay_plain(void);
+
+/* A lock that shares no cache line with what lies beside it: its address is a multiple of LW_RWLOCK_APART, and so is its size. A plain lock's
+ * line moves to each CPU that locks it, and takes along what else is on it. The functions take `&padded.lock`. */
+#define LW_RWLOCK_APART \
+    128 /* bytes, as between all words of this library that threads write: two lines of 64, which CPUs fetch in pairs */
+struct lw_rwlock_padded {
+    struct lw_rwlock lock;
+} __attribute__((aligned(LW_RWLOCK_APART)));
+
+#define LW_RWLOCK_PADDED_INIT {LW_RWLOCK_INIT}
 
 /* ---- how readers mark; not for users ---- */
 
@@ -168,9 +186,11 @@ LW_API void lw__rw_complain(const struct lw_rwlock *l, const char *release, cons
     }
 LW__RW_CHECKED(lw_rwlock_read_unlock)
 LW__RW_CHECKED(lw_rwlock_write_unlock)
+LW__RW_CHECKED(lw_rwlock_downgrade)
 LW__RW_CHECKED(lw_rwlock_destroy)
 #define lw_rwlock_read_unlock(l) lw__checked_lw_rwlock_read_unlock((l), __FILE__, __LINE__)
 #define lw_rwlock_write_unlock(l) lw__checked_lw_rwlock_write_unlock((l), __FILE__, __LINE__)
+#define lw_rwlock_downgrade(l) lw__checked_lw_rwlock_downgrade((l), __FILE__, __LINE__)
 #define lw_rwlock_destroy(l) lw__checked_lw_rwlock_destroy((l), __FILE__, __LINE__)
 #endif
 

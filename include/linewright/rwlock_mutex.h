@@ -44,6 +44,11 @@ public:
     {
         (void)lw_rwlock_write_unlock(&lock_);
     }
+    /* From lock() to lock_shared(), without another writer in between: lw_rwlock_downgrade(). */
+    void downgrade()
+    {
+        check(lw_rwlock_downgrade(&lock_));
+    }
     void lock_shared()
     {
         check(lw_rwlock_read_lock(&lock_));
@@ -108,6 +113,11 @@ private:
         return static_cast<std::uint64_t>(whole.count()) + (whole < time ? 1 : 0);
     }
     struct lw_rwlock lock_;
+};
+
+/* On cache lines of its own: see lw_rwlock_padded. */
+class alignas(LW_RWLOCK_APART) padded_shared_mutex : public shared_mutex
+{
 };
 
 } // namespace lw

@@ -230,6 +230,19 @@ static __attribute__((noinline)) bool release(struct lw_rwlock *l, uint32_t s, u
     return held_it;
 }
 
+/* The writer inside becomes a reader that is counted: in one step, so that no other writer comes in between. Readers that sleep may come in as
+ * beside any reader. */
+static inline void plain_downgrade(struct lw_rwlock *l, bool readers_first)
+{
+    uint32_t s = WRITER, slept, count;
+    do {
+        slept = readers_first || !(s & WRITERS_WAIT) ? s & READERS_SLEEP : 0;
+        count = (s + 1) & READERS;
+    } while (!EXCHANGE(l, &s, (s & ~(WRITER | READERS | slept)) | count, RELEASE)); /* pairs with the acquires above */
+    if (slept)
+        lw_futex_wake_all(&l->state);
+}
+
 /* True: a reader that was counted here has left, and no thread waits for it. */
 static inline bool plain_leave_at_once(struct lw_rwlock *l)
 {

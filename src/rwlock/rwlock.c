@@ -21,6 +21,7 @@
 /* The functions themselves, also in a library compiled with LW_DEBUG. */
 #undef lw_rwlock_read_unlock
 #undef lw_rwlock_write_unlock
+#undef lw_rwlock_downgrade
 #undef lw_rwlock_destroy
 
 /* ---- the writer's half ---- */
@@ -42,7 +43,8 @@ static bool wait_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const st
 #endif
 #include LW_RW_REVOKE
 
-__thread struct lw__rw_own lw__rw_own;
+__thread struct lw__rw_own lw__rw_own
+    __attribute__((tls_model("initial-exec"))); /* else a call each time: the declaration's does not count */
 
 #define LOOKS_AT_A_MARK 100 /* before a writer sleeps: a few microseconds */
 
@@ -144,9 +146,13 @@ void lw__rw_consider_bias(struct lw_rwlock *l)
         __atomic_compare_exchange_n(&l->biased, &looks, looks + LW__RW_LOOK, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
         return;
     }
-    if (now_ns() < __atomic_load_n(&next_bias, __ATOMIC_RELAXED))
+    uint64_t begun = now_ns();
+    if (begun < __atomic_load_n(&next_bias, __ATOMIC_RELAXED))
         return;
-    if (!lw__srcu_have_membarrier()) {
+    bool may_end = lw__srcu_may_membarrier();
+    uint64_t now = now_ns();
+    put_off(now, now - begun);
+    if (!may_end) {
         int saved = errno;
         if (!__atomic_exchange_n(&stay_plain, true, __ATOMIC_RELAXED) && lw_verbose())
             dprintf(STDERR_FILENO, "linewright: membarrier is not available: readers-writer locks stay plain\n");
@@ -381,6 +387,35 @@ int lw_rwlock_write_unlock(struct lw_rwlock *l)
         return -EPERM;
     quick_write_unlock(l);
     return 0;
+}
+
+int lw_rwlock_downgrade(struct lw_rwlock *l)
+{
+    if (__atomic_load_n(&l->writer, __ATOMIC_RELAXED) != own_id())
+        return -EPERM;
+    __atomic_store_n(&l->writer, 0, __ATOMIC_RELAXED);
+    plain_downgrade(l, LW_RW_READERS_FIRST(l));
+    lw__rw_own.held++;
+    return 0;
+}
+
+/* What is left until a time of CLOCK_MONOTONIC, a clock that is never set: at least 1 ns, so that a thread that would wait for itself gets -EDEADLK. */
+static uint64_t left_until(uint64_t end)
+{
+    uint64_t now = now_ns();
+    return end == LW_RWLOCK_FOREVER ? end : end > now ? end - now : 1;
+}
+
+int lw_rwlock_write_lock_until(struct lw_rwlock *l, uint64_t end)
+{
+    int error = lw_rwlock_try_write(l);
+    return error == -EBUSY ? lw_rwlock_write_lock_timeout(l, left_until(end)) : error;
+}
+
+int lw_rwlock_read_lock_until(struct lw_rwlock *l, uint64_t end)
+{
+    int error = lw_rwlock_try_read(l);
+    return error == -EBUSY ? lw_rwlock_read_lock_timeout(l, left_until(end)) : error;
 }
 
 /* ---- beginning and end ---- */

@@ -16,7 +16,7 @@ static int membarrier(int command)
     if (refused)
         return refused;
 #endif
-    int err = syscall(SYS_membarrier, command, 0, 0) ? errno : 0;
+    int err = syscall(SYS_membarrier, command, 0, 0) < 0 ? errno : 0;
     errno = saved;
     return err;
 }
@@ -40,6 +40,11 @@ bool lw__srcu_registered(void)
 bool lw__srcu_have_membarrier(void)
 {
     return registered && !membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+}
+
+bool lw__srcu_may_membarrier(void)
+{
+    return registered && !membarrier(MEMBARRIER_CMD_QUERY);
 }
 
 int lw__srcu_membarrier(void)

@@ -12,6 +12,9 @@ bool lw__srcu_registered(void);
 /* True: the calling thread may use it now. A system-call filter can deny it to some threads. */
 bool lw__srcu_have_membarrier(void);
 
+/* The same without a barrier, which interrupts other CPUs: false where the thread's filter denies the system call, whatever its arguments. */
+bool lw__srcu_may_membarrier(void);
+
 /* 0: every thread of this process has executed a full barrier during the call. Else an errno. Keeps the caller's errno. */
 int lw__srcu_membarrier(void);
 

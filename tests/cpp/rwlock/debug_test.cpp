@@ -44,6 +44,7 @@ TEST_P(RwlockDebug, ALockIsReleasedTwice) {
 TEST_P(RwlockDebug, ALockIsReleasedAsTheOtherKind) {
     ASSERT_EQ(lw_rwlock_read_lock(&l), 0);
     ABORTS((void)lw_rwlock_write_unlock(&l), "threads hold the lock for reading only");
+    ABORTS((void)lw_rwlock_downgrade(&l), "threads hold the lock for reading only");
     ASSERT_EQ(lw_rwlock_read_unlock(&l), 0);
     ASSERT_EQ(lw_rwlock_write_lock(&l), 0);
     ABORTS((void)lw_rwlock_read_unlock(&l), "a thread holds the lock for writing");

@@ -39,7 +39,7 @@ struct Operation {
     uint32_t value, old;
     int order;
 };
-enum class Stage : uint8_t { begins, waits, inside, over };
+enum class Stage : uint8_t { begins, waits, inside, reads, over }; // reads: after a downgrade
 struct Waiting { // as struct waiting
     uint32_t blocking, counted;
     uint64_t since;
@@ -51,6 +51,7 @@ struct Thread {
     uint8_t steps = 0;
     int8_t asleep = -1; // on this word
     bool released = false, limited = false;
+    bool downgraded = false;
     void had(uint32_t result) { log[steps++] = result; }
 };
 struct State {
@@ -101,6 +102,7 @@ struct Text {
     int (*wait_to_write)(lw_rwlock *, Waiting *, const limit *);
     bool (*read_unlock)(lw_rwlock *);
     void (*write_unlock)(lw_rwlock *, bool);
+    void (*downgrade)(lw_rwlock *, bool);
 };
 #define LW_TEXT(name)                                                                                     \
     Text {                                                                                                \
@@ -113,7 +115,7 @@ struct Text {
                 *w = {its.blocking, its.counted, its.since};                                              \
                 return error;                                                                             \
             },                                                                                            \
-            name::plain_read_unlock, name::plain_write_unlock                                             \
+            name::plain_read_unlock, name::plain_write_unlock, name::plain_downgrade                      \
     }
 #include "plain_texts.h"
 const Text texts[] = {TEXTS};
@@ -126,11 +128,13 @@ struct Role {
     bool readers_first; // a reader passes writers; a writer wakes readers first
     bool limited;
     bool strange; // releases a read lock that is not counted here, and may take another thread's count
+    bool downgrades = false; // a writer that becomes a reader before it leaves
     bool operator==(const Role &) const = default;
 };
 const Role reader{false, false, false, false}, passing_reader{false, true, false, false}, writer{true, false, false, false},
     limited_writer{true, false, true, false}, stepping_back_writer{true, true, false, false},
-    stranger{false, false, false, true};
+    stranger{false, false, false, true}, downgrading_writer{true, false, false, false, true},
+    stepping_back_downgrading_writer{true, true, false, false, true};
 
 // What the thread does in its stage, from its begin.
 int stage(const Role &r, Stage stage, Waiting *w) {
@@ -143,7 +147,15 @@ int stage(const Role &r, Stage stage, Waiting *w) {
             return 0;
         return r.writes ? text->try_write(&lock, false) : text->try_read(&lock, r.readers_first);
     case Stage::waits: return r.writes ? text->wait_to_write(&lock, w, &l) : text->wait_to_read(&lock, r.readers_first, &l);
-    default: return r.writes ? (text->write_unlock(&lock, r.readers_first), 0) : !text->read_unlock(&lock);
+    case Stage::inside:
+        if (r.downgrades)
+            text->downgrade(&lock, r.readers_first);
+        else if (r.writes)
+            text->write_unlock(&lock, r.readers_first);
+        else
+            return !text->read_unlock(&lock);
+        return 0;
+    default: return !text->read_unlock(&lock);
     }
 }
 
@@ -160,6 +172,10 @@ const Configuration configurations[] = {
     {"a writer with a limit, a writer, a reader", {limited_writer, writer, reader}},
     {"a writer that lets readers go first, two such readers", {stepping_back_writer, passing_reader, passing_reader}},
     {"two readers, a release that is another's", {reader, reader, stranger}},
+    {"a writer that becomes a reader, a writer, a reader", {downgrading_writer, writer, reader}},
+    {"two writers that become readers", {downgrading_writer, downgrading_writer}},
+    {"a writer that becomes a reader and lets readers go first, two such readers",
+     {stepping_back_downgrading_writer, passing_reader, passing_reader}},
 };
 
 // Runs the thread on to its next operation, through the ends of stages. False: it is over.
@@ -174,7 +190,10 @@ bool runs_on(Thread &t, const Role &r) {
         t.waiting = w;
         t.log = {};
         t.steps = 0;
-        t.stage = t.stage == Stage::inside || error == -ETIMEDOUT ? Stage::over : error ? Stage::waits : Stage::inside;
+        t.stage = t.stage == Stage::inside && r.downgrades                                     ? Stage::reads
+                  : t.stage == Stage::inside || t.stage == Stage::reads || error == -ETIMEDOUT ? Stage::over
+                  : error                                                                      ? Stage::waits
+                                                                                               : Stage::inside;
     }
     return false;
 }
@@ -231,10 +250,13 @@ struct Explorer {
             result(s, t, 0);
     }
     bool may_enter(const State &s, size_t t) const {
-        for (size_t o = 0; o < configuration.threads.size(); o++)
-            if (o != t && s.threads[o].stage == Stage::inside && !s.threads[o].released &&
-                (configuration.threads[o].writes || configuration.threads[t].writes))
+        for (size_t o = 0; o < configuration.threads.size(); o++) {
+            const Thread &other = s.threads[o];
+            const bool inside = (other.stage == Stage::inside || other.stage == Stage::reads) && !other.released;
+            const bool writes = configuration.threads[o].writes && !other.downgraded;
+            if (o != t && inside && (writes || configuration.threads[t].writes))
                 return false;
+        }
         return true;
     }
     // False: it cannot go on now.
@@ -269,7 +291,8 @@ struct Explorer {
             const uint32_t found = word;
             if (found == o.old) {
                 word = o.value;
-                own.released = o.order == __ATOMIC_RELEASE;
+                if (o.order == __ATOMIC_RELEASE)
+                    (configuration.threads[t].downgrades && !own.downgraded ? own.downgraded : own.released) = true;
                 if (o.order == __ATOMIC_ACQUIRE && !may_enter(s, t))
                     wrong = "two threads that exclude each other were inside";
             }

@@ -692,6 +692,119 @@ TEST(RwlockPositions, LocksOfOnePositionCountInThePlainLock) {
     }
 }
 
+uint64_t monotonic_ns() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+TEST_P(Rwlock, ATimeOfTheMonotonicClockIsALimit) {
+    EXPECT_EQ(lw_rwlock_read_lock_until(&l, 0), 0) << "a free lock is taken after its time, too";
+    std::thread([&] {
+        EXPECT_EQ(lw_rwlock_write_lock_until(&l, 0), -ETIMEDOUT);
+        const uint64_t end = monotonic_ns() + 2'000'000;
+        EXPECT_EQ(lw_rwlock_write_lock_until(&l, end), -ETIMEDOUT);
+        EXPECT_GE(monotonic_ns(), end);
+        EXPECT_EQ(lw_rwlock_read_lock_until(&l, end), 0);
+        EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+    }).join();
+    EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+    ASSERT_EQ(lw_rwlock_write_lock_until(&l, LW_RWLOCK_FOREVER), 0);
+    EXPECT_EQ(lw_rwlock_write_lock_until(&l, 0), -EDEADLK);
+    EXPECT_EQ(lw_rwlock_read_lock_until(&l, 0), -EDEADLK);
+    std::thread([&] {
+        const uint64_t end = monotonic_ns() + 2'000'000;
+        EXPECT_EQ(lw_rwlock_read_lock_until(&l, end), -ETIMEDOUT);
+        EXPECT_GE(monotonic_ns(), end);
+    }).join();
+    EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+}
+
+TEST_P(Rwlock, AWriterBecomesAReader) {
+    EXPECT_EQ(lw_rwlock_downgrade(&l), -EPERM);
+    ASSERT_EQ(lw_rwlock_read_lock(&l), 0);
+    EXPECT_EQ(lw_rwlock_downgrade(&l), -EPERM);
+    EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+    ASSERT_EQ(lw_rwlock_write_lock(&l), 0);
+    std::thread([&] { EXPECT_EQ(lw_rwlock_downgrade(&l), -EPERM) << "another thread's"; }).join();
+    EXPECT_EQ(lw_rwlock_downgrade(&l), 0);
+    EXPECT_EQ(lw_rwlock_write_unlock(&l), -EPERM);
+    std::thread([&] {
+        EXPECT_EQ(lw_rwlock_try_write(&l), -EBUSY);
+        EXPECT_EQ(lw_rwlock_try_read(&l), 0);
+        EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+    }).join();
+    EXPECT_EQ(lw_rwlock_read_lock(&l), 0) << "as often as it likes";
+    EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+    EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+    EXPECT_EQ(lw_rwlock_read_unlock(&l), -EPERM);
+    EXPECT_EQ(lw_rwlock_try_write(&l), 0);
+    EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+}
+
+// Many threads write their number and become readers: no other writer comes in between, and what was written is seen by readers that come then.
+TEST(RwlockDowngrade, NoOtherWriterComesBetween) {
+    lw_rwlock l = LW_RWLOCK_INIT;
+    volatile long owner = 0, count = 0; // written under the lock
+    std::atomic<long> wrong{0};
+    std::vector<std::thread> threads;
+    for (long t = 1; t <= 4; t++)
+        threads.emplace_back([&, t] {
+            for (int i = 0; i < 20'000; i++) {
+                wrong += lw_rwlock_write_lock(&l) != 0;
+                owner = t;
+                count = count + 1;
+                const long counted = count;
+                wrong += lw_rwlock_downgrade(&l) != 0;
+                wrong += owner != t || count != counted;
+                wrong += lw_rwlock_read_unlock(&l) != 0;
+            }
+        });
+    for (std::thread &t : threads)
+        t.join();
+    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(count, 80'000);
+}
+
+TEST(RwlockDowngrade, ReadersThatSleepComeIn) {
+    lw_rwlock l = LW_RWLOCK_INIT;
+    ASSERT_EQ(lw_rwlock_write_lock(&l), 0);
+    std::thread reader([&] {
+        EXPECT_EQ(lw_rwlock_read_lock(&l), 0);
+        EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+    });
+    while (!(__atomic_load_n(&l.state, __ATOMIC_RELAXED) & 0x40000000)) // it says that it sleeps
+        std::this_thread::yield();
+    EXPECT_EQ(lw_rwlock_downgrade(&l), 0);
+    reader.join(); // while this thread is inside
+    EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+}
+
+TEST(RwlockPadded, LocksShareNoLine) {
+    static_assert(sizeof(lw_rwlock_padded) == LW_RWLOCK_APART && alignof(lw_rwlock_padded) == LW_RWLOCK_APART);
+    static_assert(sizeof(lw::padded_shared_mutex) == LW_RWLOCK_APART && alignof(lw::padded_shared_mutex) == LW_RWLOCK_APART);
+    struct {
+        char before;
+        lw_rwlock_padded lock;
+        char behind;
+    } data = {1, LW_RWLOCK_PADDED_INIT, 2};
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(&data.lock) % LW_RWLOCK_APART, 0u);
+    EXPECT_GE(&data.behind - reinterpret_cast<char *>(&data.lock), LW_RWLOCK_APART);
+    ASSERT_EQ(lw_rwlock_write_lock(&data.lock.lock), 0);
+    EXPECT_EQ(lw_rwlock_write_unlock(&data.lock.lock), 0);
+}
+
+TEST(RwlockCpp, AWriterBecomesAReader) {
+    lw::shared_mutex m;
+    EXPECT_THROW(m.downgrade(), std::system_error);
+    m.lock();
+    m.downgrade();
+    std::shared_lock read(m, std::adopt_lock);
+    EXPECT_FALSE(m.try_lock());
+    EXPECT_TRUE(m.try_lock_shared());
+    m.unlock_shared();
+}
+
 TEST(RwlockCpp, TheClassMeetsSharedTimedMutex) {
     lw::shared_mutex m;
     {
