@@ -15,7 +15,7 @@ from linewright.show.console import note
 from linewright.show.new_file import open_new
 
 ORDER = 27
-FORMATS = ("csv", "parquet", "google-benchmark")
+FORMATS = ("csv", "parquet")
 
 
 def export(
@@ -24,8 +24,7 @@ def export(
         str,
         typer.Option(
             "--format",
-            help="csv, one line per cell; parquet, the same with types; google-benchmark, JSON as "
-            "Google Benchmark writes it.",
+            help="csv, one line per cell, or parquet, the same with types.",
         ),
     ] = "csv",
     out: Annotated[
@@ -53,15 +52,14 @@ def export(
 
 def _exported(form: str, files: list[str], only: list[str]) -> bytes:
     from linewright.analysis import loading
-    from linewright.show.export import csv, google_benchmark, parquet
+    from linewright.show.export import csv, parquet
 
     loaded = loading.load(files, note, only)
     require(len(loaded.summaries), files, "export")
     contexts = list(loaded.contexts.values())
     if form == "csv":
         return csv.of_cells(loaded.summaries).encode()
-    made = parquet if form == "parquet" else google_benchmark
-    return made.of_cells(contexts, loaded.summaries)
+    return parquet.of_cells(contexts, loaded.summaries)
 
 
 def _open(path: str) -> BinaryIO:

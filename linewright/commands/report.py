@@ -28,34 +28,18 @@ def report(
     out: Annotated[
         str, typer.Option("--output", "-o", help="The page to write; an older one is replaced.")
     ] = "report.html",
-    charts: Annotated[
-        str | None,
-        typer.Option(
-            help="Write every chart as SVG and as PNG into this directory too.", show_default=False
-        ),
-    ] = None,
 ) -> int:
     """Make one self-contained HTML page: verdict, charts, context, every number, and the records
     themselves."""
     extras.need("images", "report")
     _check(out, files)
-    try:  # before the charts are drawn, which takes a while
-        if charts is not None:
-            Path(charts).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise cannot_write(
-            charts, error, "--charts", "name a directory that can be written"
-        ) from None
     from linewright.show.report.material import gather
 
     material = gather(files, note)
-    from linewright.show.report import chart_files, report_page
+    from linewright.show.report import report_page
     from linewright.show.report.sections import sections
 
-    made = sections(material)
-    _write(out, report_page.render(material, made))
-    if charts is not None:
-        note(f"{chart_files.write(made, charts)} charts are in {charts}")
+    _write(out, report_page.render(material, sections(material)))
     note(f"the report is {out}")
     return DONE
 

@@ -26,15 +26,11 @@ def show(
         str | None,
         typer.Option(metavar="CELL", help="Windows, launches, modes and controls of one cell."),
     ] = None,
-    matrix: Annotated[
-        str | None,
-        typer.Option(metavar="OPERATION", help="A heat map of one operation: contention by work."),
-    ] = None,
     form: FormatOption = "table",
     only: Only = None,
 ) -> int:
     """Show the result of one or several record files."""
-    form, view = form_and_view(form, every, why, matrix)
+    form, view = form_and_view(form, every, why)
     from linewright.analysis import loading
     from linewright.records import store
     from linewright.show import result_formats
@@ -49,8 +45,6 @@ def show(
         summaries = loading.summarised(stored).summaries
         if view == View.WHY:
             result_formats.show_why(why, summaries, stored)
-        elif view == View.MATRIX:
-            result_formats.show_matrix(matrix, summaries, contexts)
         else:
             result_formats.show_summaries(summaries, contexts, form, view)
     return DONE

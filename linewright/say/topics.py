@@ -7,7 +7,7 @@ from typing import Any
 from linewright.analysis import reader_cost
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.families import CACHE, READERS, SPACING, Family
-from linewright.say import compile_time, cores, form_sentences, limits, setting, verdict
+from linewright.say import cores, form_sentences, limits, setting, verdict
 from linewright.say.document import Topic
 from linewright.say.sentence import sentence_as_written
 from linewright.say.verdict import FamilyEvidence
@@ -22,8 +22,6 @@ def topics(m: MachineAnswers) -> list[Topic]:
         cores.cores(m),
         cores.several(m),
         form_sentences.code(m),
-        compile_time.compile_time(m),
-        compile_time.kernel(m),
         cores.nearness(m),
         *(_of_family(e, m) for e in verdict.by_family(m) if e.forms),
         limits.control(m),

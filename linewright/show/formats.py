@@ -17,12 +17,9 @@ class View(Enum):
     ALL = "--all"
     PLAIN = "--format plain"
     WHY = "--why"
-    MATRIX = "--matrix"
 
 
-def form_and_view(
-    form: str, every: bool, why: str | None = None, matrix: str | None = None
-) -> tuple[str, View]:
+def form_and_view(form: str, every: bool, why: str | None = None) -> tuple[str, View]:
     """The format, and the one view that the options name; UserError for two, or for one beside
     another format."""
     choice("format", form, "--format", FORMATS)
@@ -30,7 +27,6 @@ def form_and_view(
         View.ALL: every,
         View.PLAIN: form == "plain",
         View.WHY: why is not None,
-        View.MATRIX: matrix is not None,
     }
     named = [view for view, wanted in asked.items() if wanted]
     if len(named) > 1:

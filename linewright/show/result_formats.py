@@ -11,17 +11,12 @@ from linewright.errors import UserError
 from linewright.records.select import matches
 from linewright.records.store import Store
 from linewright.say import cell_document, cell_tables
-from linewright.say.cell_figures import cell_figures
-from linewright.say.document import Document
 from linewright.say.machine_document import documents
-from linewright.say.machine_lines import describe
-from linewright.say.sentence import render
 from linewright.schema import Context, Record
 from linewright.show import plain
 from linewright.show.console import console_for
 from linewright.show.export import csv, json, published_columns
 from linewright.show.formats import View
-from linewright.show.heat_map import print_heat_map
 from linewright.show.terminal import print_documents
 from linewright.show.text_tables import print_cells, print_tables
 
@@ -101,18 +96,4 @@ def show_why(wanted: str, summaries: Sequence[Summary], stored: Store) -> None:
         own = records[(summary.machine_id, summary.id)]
         said = cell_document.document(summary, own, stored.contexts, machine)
         print_tables(said, console)
-    sys.stdout.flush()
-
-
-def show_matrix(operation: str, summaries: Sequence[Summary], contexts: Sequence[Context]) -> None:
-    """Print a heat map of one operation for each machine that has it; UserError where none has."""
-    usable = [s for s in summaries if s.has_figures and s.issue.median_ns > 0]
-    if not any(s.cell.operation == operation for s in usable):
-        known = ", ".join(dict.fromkeys(s.cell.operation for s in usable)) or "none"
-        raise UserError(f"no figure of operation {operation!r}", "--matrix", f"measured: {known}")
-    console = console_for(sys.stdout)
-    for m in machines_with_answers(usable, contexts):
-        if any(s.cell.operation == operation for s in m.summaries):
-            console.print(render(describe(m.contexts)[0]))
-            print_heat_map(operation, Document(cells=cell_figures(m.summaries)), console)
     sys.stdout.flush()

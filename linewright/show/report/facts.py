@@ -34,14 +34,6 @@ def by_operation(
     return [draw(operation, mine) for operation, mine in own.items() if mine]
 
 
-def slug(text: str) -> str:
-    """Text as part of an id or file name: letters, digits and dashes."""
-    return (
-        "-".join("".join(c if c.isascii() and c.isalnum() else " " for c in text.lower()).split())
-        or "x"
-    )
-
-
 def forms_of(material: Material, operation: str) -> list[str]:
     """Every form of an operation in the whole report, so that a form keeps its colour from chart to
     chart."""

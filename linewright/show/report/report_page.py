@@ -138,7 +138,6 @@ def _data(material: Material, sections: list[Section]) -> Markup:
     """Everything that the scripts read, as JSON that is text and nothing else to an HTML parser."""
     columns, cells = _cells(material)
     data = {
-        "slide": _slide(material),
         "themes": {mode: theme.config(mode) for mode in theme.MODES},
         "figures": {
             f.id: {"title": f.title, "spec": f.spec}
@@ -149,29 +148,6 @@ def _data(material: Material, sections: list[Section]) -> Markup:
         "cells": cells,
     }
     return safe_json(data)
-
-
-SLIDE_LINES = 5
-"""Sentences on the image for a slide, above the first chart."""
-
-
-def _slide(material: Material) -> list[dict[str, Any]]:
-    """The text of the image for a slide: the first machine, how it was measured, and what to use
-    and set there."""
-    series = material.series[0]
-    lines = [{"text": one_line(series.label), "size": 44, "bold": True}]
-    if document := series.document:
-        run = one_line(", ".join(render_all([*document.of("facts"), *document.of("run")])))
-        lines.append({"text": f"{run}, {material.when}", "size": 20, "quiet": True})
-        headline = map(render_sentence, document.of("headline"))
-        lines += [{"text": one_line(text), "size": 28, "bold": True} for text in headline]
-        said = [
-            f"{name}: {one_line(render_sentence(sentence))}"
-            for name, sentences in (("Use", document.of("uses")), ("Set", document.of("settings")))
-            for sentence in sentences
-        ]
-        lines += [{"text": text, "size": 22} for text in said[:SLIDE_LINES]]
-    return lines
 
 
 def safe_json(value: Any) -> Markup:

@@ -5,9 +5,6 @@ from __future__ import annotations
 
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 
-LEGEND_COLUMNS = 3
-"""Of a legend below an exported chart; the page's script sets as many as there is room for."""
-
 _CATEGORIES = {
     "light": [
         "#0c6ea1",
@@ -112,7 +109,6 @@ def _guides(ink: dict[str, str]) -> dict:
             "symbolBaseFillColor": ink["muted"],
             "symbolBaseStrokeColor": ink["muted"],
             "layout": {"bottom": {"anchor": "start", "direction": "vertical", "center": False}},
-            "columns": LEGEND_COLUMNS,
             "symbolStrokeWidth": 2,
             "labelLimit": 320,
             "titleLimit": 400,

@@ -86,7 +86,6 @@ VALUES = {
     },
     "show": {
         "--why": (CELL, "nothing"),
-        "--matrix": ("add", "mul"),
         "--format": ("json", "xml"),
         "--only": ("lock_add", "nothing"),
     },
@@ -100,7 +99,7 @@ VALUES = {
         "--on": ("model:arm64-server-2025", "model:nowhere"),
         "--trace": ("t.json", "absent/t.json"),
     },
-    "report": {"--output": ("other.html", "absent/r.html"), "--charts": ("folder", "/proc/none")},
+    "report": {"--output": ("other.html", "absent/r.html")},
     "find": {
         "--pid": (str(os.getpid()), "none"),
         "--for": ("1s", "soon"),
@@ -139,7 +138,7 @@ VALUES = {
         "--only": ("lock_add", "nothing"),
     },
     "export": {
-        "--format": ("google-benchmark", "xml"),
+        "--format": ("csv", "xml"),
         "--output": ("other.csv", "absent/r.csv"),
         "--only": ("lock_add", "nothing"),
     },
@@ -157,7 +156,6 @@ VALUES = {
 can know)."""
 PARSED = {
     *(("calibrate", option) for option in VALUES["calibrate"]),  # model/test_calibration.py
-    ("report", "--charts"),  # show/report/test_report.py
     ("find", "--on"),
     ("find", "--pid"),
     ("find", "--exact"),

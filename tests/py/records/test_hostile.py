@@ -66,7 +66,6 @@ def test_no_text_of_a_file_drives_the_terminal(command):
     ]
     said += [
         command("export", name, "--format", "csv"),
-        command("export", name, "--format", "google-benchmark"),
     ]
     for answer in said:
         assert answer.returncode == 0, answer.stderr

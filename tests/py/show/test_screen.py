@@ -421,23 +421,12 @@ def test_why_shows_launches_windows_and_controls(command, files):
     ), "parts of an id name it too"
 
 
-def test_matrix_is_a_heat_map_of_one_operation(command, files):
-    said = command("show", files["x86-vm"], "--matrix", "fetch_add").stdout
-    lines = said.splitlines()
-    heading = next(line for line in lines if line.startswith("units of work"))
-    assert heading.split()[3:] == ["0", "20", "200"]
-    assert sum(line.startswith("with a second CPU") for line in lines) == 3, "one for each form"
-    assert max(map(len, lines)) <= 80
-
-
 @pytest.mark.parametrize(
     ("words", "messages"),
     [
         (["--why", "add"], ["cells fit 'add'", "one of: add/lock_add"]),
         (["--why", "nothing"], ["no cell fits 'nothing'", "--why"]),
-        (["--matrix", "mul"], ["no figure of operation 'mul'", "measured: ", "fetch_add"]),
         (["--all", "--format", "plain"], ["--all and --format plain contradict each other"]),
-        (["--why", "x", "--matrix", "add"], ["--why and --matrix contradict each other"]),
         (["--all", "--format", "csv"], ["--all and --format csv contradict each other"]),
     ],
 )

@@ -191,7 +191,6 @@ def use(report: str, hostile: str, folder: Path) -> dict:
             saved(page, lambda: page.click("#records-save"), folder),
             saved(page, lambda: page.click("#cell-csv"), folder),
         ]
-        answer["slide"] = saved(page, lambda: page.click("#slide"), folder)
         page.emulate_media(media="print")
         answer["printed"] = page.evaluate(
             "['nav', '.tools', '.save'].map((s) => "

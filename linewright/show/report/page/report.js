@@ -95,58 +95,6 @@
     if (view) save(`linewright-${figure.dataset.figure}.${kind}`, await view.toImageURL(kind, 2));
   }
 
-  // One picture for a slide, 16:9: machine, decision and price list in the page's present colours.  It is made of SVG
-  // elements alone, so that drawing it leaves the canvas readable.
-  const SLIDE = { width: 1600, height: 900, edge: 64 };
-
-  function drawing(tag, attributes, text) {
-    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-    if (text !== undefined) element.textContent = text;
-    return element;
-  }
-
-  function wrapped(text, font, room) {
-    const pen = document.createElement("canvas").getContext("2d"), lines = [""];
-    pen.font = font;
-    for (const word of text.split(" ")) {
-      const longer = lines.at(-1) ? `${lines.at(-1)} ${word}` : word;
-      if (lines.at(-1) && pen.measureText(longer).width > room) lines.push(word); else lines[lines.length - 1] = longer;
-    }
-    return lines;
-  }
-
-  async function slide() {
-    const { width, height, edge } = SLIDE, style = getComputedStyle(document.body), family = style.fontFamily;
-    const ink = (name) => getComputedStyle(root).getPropertyValue(name).trim();
-    const sheet = drawing("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}` });
-    sheet.append(drawing("rect", { width, height, fill: ink("--surface") }));
-    let y = edge;
-    for (const { text, size, bold, quiet } of data.slide) {
-      for (const line of wrapped(text, `${bold ? 700 : 400} ${size}px ${family}`, width - 2 * edge)) {
-        y += 1.25 * size;
-        sheet.append(drawing("text", { x: edge, y, "font-family": family, "font-size": size, "font-weight": bold ? 700 : 400,
-                                       fill: ink(quiet ? "--muted" : "--ink") }, line));
-      }
-      y += 0.35 * size;
-    }
-    const view = views.get(document.querySelector("figure[data-figure]"))?.view;
-    if (view) {
-      const chart = new DOMParser().parseFromString(await view.toSVG(), "image/svg+xml").documentElement;
-      const size = ["width", "height"].map((name) => chart.getAttribute(name)).join(" ");
-      if (!chart.getAttribute("viewBox")) chart.setAttribute("viewBox", `0 0 ${size}`);
-      for (const [name, value] of Object.entries({ x: edge, y: y + 20, width: width - 2 * edge, height: height - y - 20 - edge,
-                                                   preserveAspectRatio: "xMinYMin meet" })) chart.setAttribute(name, value);
-      sheet.append(document.importNode(chart, true));
-    }
-    const image = new Image(), canvas = document.createElement("canvas");
-    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(new XMLSerializer().serializeToString(sheet))}`;
-    await image.decode();
-    [canvas.width, canvas.height] = [2 * width, 2 * height];
-    canvas.getContext("2d").drawImage(image, 0, 0, 2 * width, 2 * height);
-    offer("linewright-slide.png", await new Promise((done) => canvas.toBlob(done, "image/png")));
-  }
-
   // A chart's own data as a table, for those who read rather than look.
   function tabulate(button) {
     const figure = button.closest("figure"), place = figure.querySelector(".figure-data");
@@ -272,7 +220,6 @@
   id("cell-more").addEventListener("click", () => { limit += 5 * PAGE; fill(); });
   id("cell-csv").addEventListener("click", csv);
   id("records-save").addEventListener("click", records);
-  id("slide").addEventListener("click", slide);
   id("print").addEventListener("click", () => print());
   addEventListener("beforeprint", () => {
     limit = Infinity;

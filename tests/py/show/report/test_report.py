@@ -427,23 +427,11 @@ def test_json_in_a_page_cannot_end_its_element():
 # ---- the command -------------------------------------------------------------------------------
 
 
-def test_the_command_writes_a_page_and_pictures(command, tmp_path):
+def test_the_command_writes_a_page(command, tmp_path):
     samples.write(tmp_path / "a.jsonl", samples.sample("handoff"))
-    done = command("report", "a.jsonl", "-o", "a.html", "--charts", "pictures")
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "3 charts are in pictures" in done.stderr and "the report is a.html" in done.stderr
+    done = command("report", "a.jsonl", "-o", "a.html")
+    assert (done.returncode, done.stdout) == (0, "") and "the report is a.html" in done.stderr
     assert Page((tmp_path / "a.html").read_text()).sections[1:3] == ["findings", "handoff"]
-    drawn = {path.stem: path.read_bytes() for path in (tmp_path / "pictures").glob("*.svg")}
-    assert (
-        set(drawn)
-        == {path.stem for path in (tmp_path / "pictures").glob("*.png")}
-        == {"handoff", "handoff-map", "handoff-map-store-load"}
-    )
-    assert all(b"<svg" in svg and svg.count(b"<path") > 4 for svg in drawn.values())
-    assert drawn["handoff-map"] != drawn["handoff-map-store-load"]
-    assert all(
-        path.read_bytes().startswith(b"\x89PNG") for path in (tmp_path / "pictures").glob("*.png")
-    )
 
 
 @pytest.mark.parametrize(
@@ -492,11 +480,9 @@ def test_a_run_without_a_finished_cell_is_refused(command, tmp_path):
 def test_places_that_cannot_be_written_are_refused(command, tmp_path):
     samples.write(tmp_path / "a.jsonl", samples.sample("handoff"))
     (tmp_path / "folder").mkdir()
-    (tmp_path / "file").touch()
     assert "it is a directory" in command.refused("report", "a.jsonl", "-o", "folder")
     assert "no such directory" in command.refused("report", "a.jsonl", "-o", "nowhere/a.html")
     assert "one of the record files" in command.refused("report", "a.jsonl", "-o", "./a.jsonl")
-    assert "cannot write file" in command.refused("report", "a.jsonl", "--charts", "file")
     assert "it is no regular file" in command.refused("report", "a.jsonl", "-o", "/dev/null")
 
 
@@ -575,9 +561,3 @@ def test_more_records_than_a_page_can_hold_are_refused(
     monkeypatch.setattr("linewright.show.report.material.MOST_BYTES", size // 2)
     with pytest.raises(UserError, match="too many records for one page"):
         gather([path], lambda _: None)
-
-
-def test_a_folder_that_cannot_be_made_is_refused_before_charts_are_drawn(command):
-    """Drawing them takes a minute on a busy machine."""
-    answer = command("report", "no-such-records", "--charts", "/proc/none")
-    assert answer.returncode == 2 and "--charts: cannot write /proc/none" in answer.stderr
