@@ -130,6 +130,7 @@ extern LW_API __thread struct lw__rw_thread *lw__rw_self __attribute__((tls_mode
 
 LW_API int lw__rw_read_slow(struct lw_rwlock *l, uint64_t ns);
 LW_API int lw__rw_read_unlock_slow(struct lw_rwlock *l);
+LW_API int lw__rw_read_unlock_plain(struct lw_rwlock *l);
 LW_API void lw__rw_wake_writer(struct lw__rw_thread *self);
 
 static inline uintptr_t lw__rw_position(const struct lw_rwlock *l)
@@ -165,7 +166,11 @@ LW_ALWAYS_INLINE int lw_rwlock_try_read(struct lw_rwlock *l)
 /* 0, or -EPERM where no thread holds the lock for reading; that is not noticed while read locks are handed over. */
 LW_ALWAYS_INLINE int lw_rwlock_read_unlock(struct lw_rwlock *l)
 {
-    struct lw__rw_thread *self = lw__rw_self;
+    struct lw__rw_thread *self;
+    if (__builtin_expect(LW_RW_LOAD(&l->biased, RELAXED) != LW__RW_BIASED,
+                         0)) /* a thread's marks cost a plain lock nothing */
+        return lw__rw_read_unlock_plain(l);
+    self = lw__rw_self;
     if (__builtin_expect(self && lw__rw_unmark(self, l), 1))
         return 0;
     return lw__rw_read_unlock_slow(l);

@@ -389,6 +389,15 @@ int lw_rwlock_write_unlock(struct lw_rwlock *l)
     return 0;
 }
 
+/* Of a lock that was not biased when the caller looked: most likely plain. */
+int lw__rw_read_unlock_plain(struct lw_rwlock *l)
+{
+    if (is_plain(l) && quick_read_unlock(l))
+        return 0;
+    struct lw__rw_thread *self = lw__rw_self;
+    return self && lw__rw_unmark(self, l) ? 0 : lw__rw_read_unlock_slow(l);
+}
+
 int lw_rwlock_downgrade(struct lw_rwlock *l)
 {
     if (__atomic_load_n(&l->writer, __ATOMIC_RELAXED) != own_id())
