@@ -254,7 +254,7 @@ def test_root_installs_exactly_what_is_missing(tmp_path):
 def test_what_only_the_long_lane_needs_is_asked_for_there(tmp_path, words: str, asked: bool):
     machine = Machine(tmp_path, root=False)
     machine.have("tool-a", "tool-b", "tool-c")
-    machine.packages(rest=("browser",))
+    machine.packages(bench=("tool-c",), rest=("browser",))
     done = machine.run("make", "test", f"ARGS={words}")
     assert ("apt-get install --no-install-recommends browser" in done.stderr) == asked
     assert (machine.called() == []) == asked, "refused before anything is set up"
