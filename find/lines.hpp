@@ -1,4 +1,4 @@
-// The sampler's output: JSON lines as linewright/find/sharing_schema.py defines them, written through one buffer.
+// The sampler's output: JSON lines as linewright/find/stream.py defines them, written through one buffer.
 #pragma once
 
 #include <cstdint>

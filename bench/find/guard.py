@@ -14,7 +14,7 @@ import tempfile
 from in_tree import ENVIRONMENT, FIND
 
 # isort: split
-from linewright.find import guard, result_file
+from linewright.find import guard, results
 from support.finding import PLANTED, SAMPLER
 
 KINDS = ("true", "false", "false_plain", "reader_writer", "mutex", "own_lock", "private", "tls")
@@ -25,7 +25,7 @@ def lines(kind: str, seconds: float, file: str) -> set[tuple[str, str]]:
     command = [*FIND, "--exact", "-o", file, "--", str(PLANTED), kind, "2", str(seconds)]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     subprocess.run(command, env=ENVIRONMENT, check=True, **quiet)
-    return {(hot.kind, guard.name(hot)) for hot in guard.travelling(result_file.read(file))}
+    return {(hot.kind, guard.name(hot)) for hot in guard.travelling(results.read(file))}
 
 
 def main() -> int:

@@ -10,8 +10,9 @@ from itertools import combinations
 from typing import NamedTuple
 
 from linewright.find.decode import NEAR, Decoder, Operand
-from linewright.find.sharing_schema import Sample, SharingKind, Tasks
+from linewright.find.results import SharingKind, Tasks
 from linewright.find.space import Spaces
+from linewright.find.stream import Sample
 
 LINE = 64
 STRAY = 0.05
@@ -75,7 +76,7 @@ class Thread:
         """Whether both used the line in one stretch of time, and not one after the other."""
         return max(self.first_ns, other.first_ns) <= min(self.last_ns, other.last_ns)
 
-    def meets(self, other: Thread) -> int:
+    def shared_bytes(self, other: Thread) -> int:
         """The bytes that both use and one writes, but for those that are used apart."""
         met = self.written & other.touched | other.written & self.touched
         return met & ~(self.apart & other.apart)
@@ -197,7 +198,7 @@ def sharing_kind(threads: Iterable[Thread]) -> SharingKind:
         for two in known[at + 1 :]:
             if not one.together(two):
                 continue
-            if one.meets(two):
+            if one.shared_bytes(two):
                 return "true"
             if one.written or two.written:
                 kind = "false"
@@ -236,7 +237,7 @@ class LineEvidence:
         owners = self._owners(pid, address // LINE * LINE, when_ns)
         return LinePlace(key.space, key.at // LINE, owners)
 
-    def part(self, owners: Callable[[int, int, int], frozenset]) -> None:
+    def split_by_heap_block(self, owners: Callable[[int, int, int], frozenset]) -> None:
         """Tell uses of a line apart by the heap blocks that held it then: `owners` gives those of
         a process's line at a time."""
         self._owners, known = owners, self.known

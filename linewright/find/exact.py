@@ -17,26 +17,27 @@ from linewright.elf.outline_helpers import is_helper
 from linewright.elf.symbols import module
 from linewright.errors import RunError, UserError
 from linewright.find import stream
+from linewright.find.addresses import Addresses, Stacks
+from linewright.find.decode import STACK_POINTER
 from linewright.find.evidence import LineEvidence, SiteKey
 from linewright.find.names import FileAddress, Names
 from linewright.find.notes import BLIND, note
-from linewright.find.objects import Objects, Stacks
-from linewright.find.sharing_result import FEWEST_TAKEOVERS, Judge
-from linewright.find.sharing_schema import (
+from linewright.find.results import HelperCall
+from linewright.find.shared_lines import FEWEST_TAKEOVERS, SharedLines
+from linewright.find.sources import Findings
+from linewright.find.space import Spaces
+from linewright.find.stream import (
     Access,
     Atomic,
     Code,
     End,
     Failure,
-    HelperCall,
     LinkMap,
     Map,
-    Result,
     Start,
     Task,
     ThreadBlock,
 )
-from linewright.find.space import Spaces
 
 EMULATORS = {"x86_64": "qemu-x86_64", "arm64": "qemu-aarch64"}
 ARM64_LIBRARIES = "/usr/aarch64-linux-gnu"
@@ -146,33 +147,26 @@ def _arch_of(program: str) -> str:
     return known[machine]
 
 
-def _notes(judge: Judge) -> list[str]:
-    seldom = [note("exact_seldom", judge.seldom, FEWEST_TAKEOVERS)] if judge.seldom else []
-    return [note("exact_order"), *seldom]
-
-
-def result_of(found: ExactRun, program: str, exit_code: int) -> Result:
+def findings_of(found: ExactRun, program: str, exit_code: int) -> Findings:
     """Judge everything that the emulated run did."""
-    names = Names(found.spaces)
-    objects = Objects(found.spaces, names, Stacks(found.spaces, 7), None)
-    judge = Judge(found.spaces, names, objects, found.lines, Counter(), found.arch)
-    return Result(
-        linewright_find_result=2,
-        source="exact",
-        program=program,
-        arch=found.arch,
-        seconds=0.0,
-        samples=found.accesses,
-        lost=0,
-        threads=len(found.threads),
-        lines=judge.shared(),
-        alone=[],
-        overhead=None,
-        blind=list(BLIND["exact"]),
-        helpers=_helpers(found, names),
-        notes=_notes(judge),
-        exit_code=max(0, exit_code),
-    )
+    addresses = Addresses(found.spaces, Stacks(found.spaces, STACK_POINTER["x86_64"]))
+    judged = SharedLines(addresses, found.lines, found.arch)
+    lines, names = judged.shared(), addresses.code
+    seldom = [note("exact_seldom", judged.seldom, FEWEST_TAKEOVERS)] if judged.seldom else []
+    about = {
+        "source": "exact",
+        "program": program,
+        "seconds": 0.0,
+        "samples": found.accesses,
+        "lost": 0,
+        "threads": len(found.threads),
+        "alone": [],
+        "overhead": None,
+        "blind": list(BLIND["exact"]),
+        "helpers": _helpers(found, names),
+        "exit_code": max(0, exit_code),
+    }
+    return Findings(found.arch, lines, [note("exact_order"), *seldom], about)
 
 
 def _helpers(found: ExactRun, names: Names) -> list[HelperCall]:

@@ -18,7 +18,7 @@ import msgspec
 from linewright import numbers
 from linewright.errors import UserError
 from linewright.find.result_document import cost_text, kind_text, site_text
-from linewright.find.sharing_schema import Hot, Result
+from linewright.find.results import Hot, Result
 
 SEEN = 6.296
 """Samples that a line has on average if 95 in 100 runs see the three that make a finding

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from linewright.find.addresses import Block
 from linewright.find.evidence import LINE
-from linewright.find.objects import Block
-from linewright.find.sharing_schema import Map
 from linewright.find.space import Spaces
+from linewright.find.stream import Map
 
 MAGIC = 0x33736B636F6C6266
 SLOTS = 1 << 20

@@ -26,10 +26,9 @@ from linewright.analysis.machine_answers import machines_with_answers
 from linewright.analysis.summarise import summarise
 from linewright.errors import LinewrightError
 from linewright.families import SPACING, family_of
-from linewright.find.lock_use import lock_use
 from linewright.find.notes import note
-from linewright.find.remedies import place
-from linewright.find.sharing_schema import Ceiling, Hot
+from linewright.find.remedies import lock_use, place
+from linewright.find.results import Ceiling, LineFacts
 from linewright.forms import listed, standing_for
 from linewright.schema import Cell, Context, Estimate, Interval, Record
 
@@ -78,7 +77,7 @@ class Prices:
         """Whether any form has both prices."""
         return bool(self._alone.keys() & self._contended.keys())
 
-    def ceiling(self, hot: Hot, arch: str) -> Ceiling | None:
+    def ceiling(self, hot: LineFacts, arch: str) -> Ceiling | None:
         """What the line could bring at most; None where its main site is not priced."""
         atomic = [site for site in hot.sites if site.access == "atomic"]
         form = standing_for(atomic[0].instruction, arch) if atomic else ""
@@ -141,7 +140,7 @@ def _as_in_programs(cell: Cell) -> bool:
     return params.get("write_percent", 100) == 100 and "rounds" not in params
 
 
-def _most_slowed(hot: Hot, most: float) -> tuple[int, float]:
+def _most_slowed(hot: LineFacts, most: float) -> tuple[int, float]:
     """The thread that the line holds up most, and the upper end of what an end of the contention
     could bring it, of its own time.  Which one it is goes by what is certain of its share: a thread
     of a few samples is no such."""
@@ -150,7 +149,7 @@ def _most_slowed(hot: Hot, most: float) -> tuple[int, float]:
     return (worst.thread, worst.share.high * factor[worst.thread]) if worst else (0, 0.0)
 
 
-def _plain(hot: Hot) -> float:
+def _plain(hot: LineFacts) -> float:
     """Of the line's samples, the part at plain accesses. They have no price: between nothing and
     all of their time may be gained."""
     all_sites = sum(site.share for site in hot.sites)
@@ -226,19 +225,15 @@ def measured(forms: Sequence[str], cpu_model: str, on: str = "local") -> tuple[P
         return from_files([out for out in runs if os.path.exists(out)], cpu_model, on=on)
 
 
-def priced(lines: Sequence[Hot], prices: Prices | None, arch: str) -> list[Hot]:
-    """The lines with their ceilings; one that stays on one CPU at a time has none."""
-    return [
-        msgspec.structs.replace(
-            hot, ceiling=(prices and prices.ceiling(hot, arch)) or _estimated(hot)
-        )
-        if not hot.stays
-        else hot
-        for hot in lines
-    ]
+def ceiling_of(hot: LineFacts, prices: Prices | None, arch: str) -> Ceiling | None:
+    """What an end of the line's contention could bring; one that stays on one CPU at a time has
+    none."""
+    if hot.stays:
+        return None
+    return (prices and prices.ceiling(hot, arch)) or _estimated(hot)
 
 
-def _estimated(hot: Hot) -> Ceiling | None:
+def _estimated(hot: LineFacts) -> Ceiling | None:
     """Of plain accesses without a priced operation beside them."""
     if hot.reach is None or hot.share is None or any(s.access == "atomic" for s in hot.sites):
         return None
@@ -246,7 +241,7 @@ def _estimated(hot: Hot) -> Ceiling | None:
     return Ceiling(gain=gain, plain=1.0)
 
 
-def forms_of(lines: Sequence[Hot], arch: str) -> list[str]:
+def forms_of(lines: Sequence[LineFacts], arch: str) -> list[str]:
     """Forms that the lines' main atomic sites stand for."""
     found = (
         standing_for(s.instruction, arch)

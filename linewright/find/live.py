@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 
 from linewright.errors import RunError
 from linewright.find import stream
+from linewright.find.addresses import Addresses, Heap, Stacks
 from linewright.find.decode import POINTER, STACK_POINTER, Decoder
 from linewright.find.evidence import LineEvidence
 from linewright.find.mapped_files import Files
-from linewright.find.objects import Stacks
-from linewright.find.sharing_schema import (
+from linewright.find.space import PAGE, Spaces
+from linewright.find.stream import (
     AnyLine,
     Code,
     End,
@@ -22,13 +23,12 @@ from linewright.find.sharing_schema import (
     Map,
     Sample,
     Start,
+    StreamError,
     Task,
     ThreadBlock,
     Tick,
     Watch,
 )
-from linewright.find.space import PAGE, Spaces
-from linewright.find.stream import StreamError
 from linewright.find.watching import Watcher
 
 ASK_EVERY = 64
@@ -79,6 +79,10 @@ class SamplerOutput:
         self.decoder = Decoder(self.start.arch, self.spaces)
         self.stacks = Stacks(self.spaces, STACK_POINTER[self.start.arch])
         self.watcher = Watcher(self.spaces, self.decoder, self.lines, self.start.arch)
+
+    def addresses(self, heap: Heap | None = None) -> Addresses:
+        """What its addresses are."""
+        return Addresses(self.spaces, self.stacks, heap)
 
     def take(self, line: AnyLine) -> list[str]:
         """Put a line where it belongs; returns what follows from it for the sampler to do."""

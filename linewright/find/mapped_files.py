@@ -19,7 +19,7 @@ from elftools.elf.elffile import ELFFile
 
 from linewright.elf.loadable import without_sections
 from linewright.errors import LinewrightError
-from linewright.find.sharing_schema import Map
+from linewright.find.stream import Map
 from linewright.run.place import packed, unpacked
 
 MOST_FILE = 512 * 2**20

@@ -20,7 +20,8 @@ from typing import NamedTuple
 from linewright.analysis.intervals import wilson_score
 from linewright.find.decode import Decoder
 from linewright.find.evidence import LINE, Evidence, LineEvidence, byte_mask, runs, sharing_kind
-from linewright.find.sharing_schema import Sample, Tasks
+from linewright.find.results import Tasks
+from linewright.find.stream import Sample
 from linewright.schema import Estimate
 
 SELDOM = 0.5
@@ -44,20 +45,20 @@ class BytesUsed(NamedTuple):
     def touched(self) -> int:
         return self.read | self.written
 
-    def meets(self, other: BytesUsed) -> int:
+    def shared_bytes(self, other: BytesUsed) -> int:
         """The bytes that both use and one of them writes."""
         return self.written & other.touched | other.written & self.touched
 
 
-def part(lines: LineEvidence, decoder: Decoder) -> None:
+def mark_task_bytes(lines: LineEvidence, decoder: Decoder) -> None:
     """Note of each line on whose bytes threads meet whether they do so at one time; of its threads
     what they use only after one another."""
     for e in lines.known.values():
         if sharing_kind(e.threads.values()) == "true":
-            part_line(e, list(_uses(e, lines, decoder)))
+            mark_line(e, list(_uses(e, lines, decoder)))
 
 
-def part_line(e: Evidence, uses: Sequence[BytesUsed]) -> None:
+def mark_line(e: Evidence, uses: Sequence[BytesUsed]) -> None:
     """The same of one line by its samples."""
     e.tasks, about = moved_tasks(uses)
     if e.tasks is not None and e.tasks.answer == "tasks":
@@ -89,7 +90,7 @@ def moved_tasks(uses: Iterable[BytesUsed]) -> tuple[Tasks | None, int]:
     never."""
     ordered = sorted(uses)
     close, within_ns = _close(ordered)
-    met, expected = Counter(one.meets(two) for one, two in close), _by_chance(ordered, close)
+    met, expected = Counter(one.shared_bytes(two) for one, two in close), _by_chance(ordered, close)
     about = _shared(met, expected) or _union(expected)
     number = max(1, len(close))
     chance = _of(expected, about) / number
@@ -125,7 +126,7 @@ def _by_chance(
         each = number / (own[one].total() * own[two].total())
         for a, often in own[one].items():
             for b, more in own[two].items():
-                expected[a.meets(b)] += each * often * more
+                expected[a.shared_bytes(b)] += each * often * more
     del expected[0]
     return expected
 

@@ -26,7 +26,7 @@ import msgspec
 import numpy as np
 
 from linewright.analysis.intervals import wilson_score
-from linewright.find.sharing_schema import Movement
+from linewright.find.results import Movement
 from linewright.schema import Estimate
 
 LINE_BETWEEN = 0.6

@@ -18,8 +18,8 @@ from typing import NamedTuple
 from linewright.elf.frames import frame
 from linewright.elf.symbols import Module, Symbol, demangle, lookup, module, without_hash
 from linewright.find.mapped_files import is_file
-from linewright.find.sharing_schema import Map, Sample
 from linewright.find.space import Spaces
+from linewright.find.stream import Map, Sample
 
 SYSTEM = re.compile(
     r"^(ld-|ld\.so|libc[-.]|libpthread[-.]|libm[-.]|libstdc\+\+|libc\+\+|libgcc_s|libtsan|libatomic"
@@ -61,39 +61,6 @@ class StaticPlace(NamedTuple):
     offset: int
     """In the variable, else in the file."""
     file: str
-
-
-class Object(NamedTuple):
-    """What lies at an address: of every kind the parts that say which one it is. In words it is put
-    by `object_words`."""
-
-    kind: str
-    """``static``, ``thread_local``, ``heap``, ``stack``, ``shared_mapping``, ``mapping``,
-    ``unknown``."""
-    offset: int = 0
-    """Of the address in it; of what has no name the address itself."""
-    symbol: str = ""
-    """The variable; empty where none is known there."""
-    file: str = ""
-    """The file's name, of static data, of a thread's copy of it, and of a shared mapping."""
-    thread: int = 0
-    size: int = 0
-    """Bytes of a block or mapping."""
-    start: int = 0
-    """Where a variable or block begins."""
-    allocator: AddressName | None = None
-    """Of a block: the allocating call."""
-    caller: AddressName | None = None
-    """And the call of its function, where it is known."""
-    site: str = ""
-    """Of a block: the allocating function, as `linewright trial --pad` takes it."""
-    allocated: tuple[int, ...] = ()
-    """Of a block: the return addresses of both calls."""
-
-    @property
-    def apart(self) -> Object:
-        """The same for every address of one object, and of blocks of one allocating call."""
-        return self._replace(offset=0, start=0)
 
 
 class Names:

@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from linewright import numbers
 from linewright.errors import one_line
-from linewright.find import result_file
+from linewright.find import results
 from linewright.find.result_document import (
     bytes_text,
     cost_text,
@@ -17,7 +17,7 @@ from linewright.find.result_document import (
     most_text,
     site_text,
 )
-from linewright.find.sharing_schema import Hot, Result
+from linewright.find.results import Hot, Result
 from linewright.say.columns import Column, table_of
 from linewright.say.sentence import Sentence, sentence_as_written
 from linewright.show.report.parts import Section
@@ -41,7 +41,7 @@ COLUMNS = (
 
 def section(paths: Sequence[str]) -> tuple[list[str], Section | None]:
     """The results of `linewright find` among some files, and a section with a table for each."""
-    results = {path: result_file.read(path) for path in paths if result_file.is_result(path)}
+    results = {path: results.read(path) for path in paths if results.is_result(path)}
     if not results:
         return [], None
     return list(results), Section(

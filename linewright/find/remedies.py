@@ -6,38 +6,21 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-
-import msgspec
+from typing import Literal
 
 from linewright.elf.outline_helpers import is_helper
 from linewright.find.evidence import LINE
-from linewright.find.lock_use import lock_use, replaceable, used_in
 from linewright.find.notes import note
-from linewright.find.sharing_schema import APART, Hot, Site
+from linewright.find.results import APART, Hot, LineFacts, Site
 
 _COUNTING = ("lock add", "lock sub", "lock inc", "lock dec", "lock xadd", "ldadd", "stadd")
 _REFERENCES = ("_M_release", "_M_add_ref", "shared_ptr", "Arc<", "refcount", "intrusive_ptr")
 _LOCKS = ("mutex_lock", "mutex_unlock", "rwlock_unlock", "spin_lock", "lll_lock")
+MOSTLY = 4
+"""So many times the writers' share of the samples, at least, where readers dominate."""
+_READ, _WRITE = ("rdlock", "lock_shared"), ("wrlock",)
 
-
-def advised(
-    lines: Sequence[Hot],
-    command: Sequence[str],
-    on: str = "local",
-    apart: int | None = None,
-    heap: bool = False,
-) -> list[Hot]:
-    """The lines with a remedy and the next command, for the machine that the program ran `on`;
-    `apart`: how many bytes apart threads' words were measured to have to lie there; `heap`: names
-    of blocks were asked for already."""
-    return [
-        msgspec.structs.replace(
-            h,
-            remedy=_remedy(h, apart).format(apart=apart or APART),
-            next_command=_next(h, command, on, heap),
-        )
-        for h in lines
-    ]
+LockUse = Literal["", "readers", "writers", "both"]
 
 
 def convention(lines: Sequence[Hot], on: str, apart: int | None) -> list[str]:
@@ -92,7 +75,12 @@ TEXTS = {
 """What to do, by what a line is."""
 
 
-def _remedy(hot: Hot, apart: int | None) -> str:
+def remedy(hot: LineFacts, apart: int | None = None) -> str:
+    """What to do; `apart`: how many bytes apart threads' words were measured to have to lie."""
+    return _remedy(hot, apart).format(apart=apart or APART)
+
+
+def _remedy(hot: LineFacts, apart: int | None) -> str:
     if hot.kind != "true" or hot.stays:
         return TEXTS[_without_true_sharing(hot, apart)]
     key = _for_true_sharing(hot.sites)
@@ -102,7 +90,7 @@ def _remedy(hot: Hot, apart: int | None) -> str:
     return " ".join([TEXTS[key] + _bystanders(hot), *more])
 
 
-def _without_true_sharing(hot: Hot, apart: int | None) -> str:
+def _without_true_sharing(hot: LineFacts, apart: int | None) -> str:
     if hot.stays:
         return "stays"
     if hot.kind == "false":
@@ -112,13 +100,13 @@ def _without_true_sharing(hot: Hot, apart: int | None) -> str:
     return "alone"
 
 
-def _switchable(hot: Hot) -> bool:
+def _switchable(hot: LineFacts) -> bool:
     """Whether outline helpers (arm64) do it: the form of their operation can be set from
     outside."""
     return any(is_helper(s.function) for s in hot.sites)
 
 
-def _bystanders(hot: Hot) -> str:
+def _bystanders(hot: LineFacts) -> str:
     """What to do for threads that use none of the bytes that others write: to them the line is
     falsely shared."""
     masks = {t.thread: sum(((1 << size) - 1) << at for at, size in t.bytes) for t in hot.touches}
@@ -163,7 +151,11 @@ def place(on: str) -> str:
     return "" if on == "local" else f" --on {shlex.quote(on)}"
 
 
-def _next(hot: Hot, command: Sequence[str], on: str, heap: bool) -> str:
+def next_command(
+    hot: LineFacts, command: Sequence[str], on: str = "local", heap: bool = False
+) -> str:
+    """The command that proves or prices the remedy, for the machine that the program ran `on`;
+    `heap`: names of blocks were asked for already."""
     if hot.stays:
         return ""
     where = place(on)
@@ -181,3 +173,32 @@ def _next(hot: Hot, command: Sequence[str], on: str, heap: bool) -> str:
             " --plan percpu" if _for_true_sharing(hot.sites) == "counting" else ""
         )
     return ""
+
+
+def lock_use(sites: Sequence[Site]) -> LockUse:
+    """Who takes the lock that the sites are of; empty where they name no readers-writer lock, or
+    its unlock alone."""
+    read, written = _share(sites, _READ), _share(sites, _WRITE)
+    if not read and not written:
+        return ""
+    if read >= MOSTLY * written:
+        return "readers"
+    return "writers" if written >= read else "both"
+
+
+def replaceable(sites: Sequence[Site]) -> bool:
+    """Whether the lock is a shared C library's, so that another library can stand in for it."""
+    return any(
+        "pthread_rwlock" in used_in(s) and s.module.startswith(("libc.so", "libpthread"))
+        for s in sites
+    )
+
+
+def _share(sites: Sequence[Site], names: Sequence[str]) -> float:
+    return sum(s.share or s.accesses for s in sites if any(n in used_in(s) for n in names))
+
+
+def used_in(site: Site) -> str:
+    """The function that an access is of: of an outline helper (arm64) the one that called it, as
+    glibc's locks do there."""
+    return site.caller if is_helper(site.function) else site.function

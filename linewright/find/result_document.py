@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from linewright import numbers
 from linewright.find.line_prices import BIASED
-from linewright.find.sharing_schema import (
+from linewright.find.results import (
     Ceiling,
     FieldBytes,
     Hot,

@@ -6,17 +6,15 @@ from __future__ import annotations
 import glob
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
 from linewright.errors import RunError
 from linewright.find.notes import note
 from linewright.find.sampled_machine import SamplerPlace
-from linewright.find.sharing_schema import Result
 from linewright.find.stream import SamplingRefusal
-from linewright.numbers import at_most
 
 if TYPE_CHECKING:
+    from linewright.find.line_prices import Prices
     from linewright.find.live import SamplerOutput
+    from linewright.find.sources import Findings
 
 MOST_PER_SECOND = 4000
 """Samples a second over all CPUs: what the command reads without falling behind."""
@@ -46,7 +44,7 @@ class SampleRequest(NamedTuple):
         return options + ([f"--for={self.seconds:g}"] if self.seconds else [])
 
 
-def sampled(request: SampleRequest, there: SamplerPlace) -> tuple[SamplerOutput, Result]:
+def sampled(request: SampleRequest, there: SamplerPlace) -> tuple[SamplerOutput, Findings]:
     """Sample a program or process and judge what was seen."""
     preload, environment, table = [], [], None
     if request.heap:
@@ -59,7 +57,7 @@ def sampled(request: SampleRequest, there: SamplerPlace) -> tuple[SamplerOutput,
         gathered = there.run(
             given + _environment(environment, preload, there.preloaded), request.command, True
         )
-        return gathered, _result_of(request, gathered, there, table, [])
+        return gathered, _findings_of(request, gathered, there, table, [])
     except SamplingRefusal as refused:
         if request.pid:
             raise RunError(
@@ -76,7 +74,7 @@ def sampled(request: SampleRequest, there: SamplerPlace) -> tuple[SamplerOutput,
     ]
     given += [f"--signals={rings}", *_environment(environment, preload, there.preloaded)]
     gathered = there.run(given, request.command, False)
-    return gathered, _result_of(request, gathered, there, table, [said])
+    return gathered, _findings_of(request, gathered, there, table, [said])
 
 
 def _environment(assignments: list[str], preload: list[str], before: str) -> list[str]:
@@ -90,13 +88,13 @@ def _environment(assignments: list[str], preload: list[str], before: str) -> lis
     return [f"--env={text}" for text in assignments]
 
 
-def _result_of(
+def _findings_of(
     request: SampleRequest,
     gathered: SamplerOutput,
     there: SamplerPlace,
     table: str | None,
     notes: list[str],
-) -> Result:
+) -> Findings:
     from linewright.find import sources
 
     heap = None
@@ -107,33 +105,25 @@ def _result_of(
         if heap.dropped:
             notes.append(note("heap_dropped", heap.dropped))
     name = request.command[0] if request.command else _name(there.name_of(request.pid), request.pid)
-    return sources.result_of(gathered, name, heap, notes)
+    return sources.findings_of(gathered, name, heap, notes)
 
 
-def priced(result: Result, named: str | None, there: SamplerPlace) -> Result:
-    """The result with ceilings, where its source counts time."""
+def prices_of(
+    found: Findings, named: str | None, there: SamplerPlace
+) -> tuple[Prices | None, list[str]]:
+    """Prices where the source counts time, and what is said of them."""
     from linewright.find import line_prices
 
-    lines, notes = result.lines, list(result.notes)
-    if not lines or lines[0].share is None:
-        return result
+    if not found.lines or found.lines[0].share is None:
+        return None, []
     if named == "measure":
-        known, said = there.measured(line_prices.forms_of(lines, result.arch))
+        known, said = there.measured(line_prices.forms_of(found.lines, found.arch))
     else:
         paths = [named] if named else sorted(glob.glob("results/*.jsonl"))
         known, said = line_prices.from_files(
             paths, there.cpu_model, named=named is not None, on=there.on
         )
-    lines = line_prices.priced(lines, known, result.arch)
-    apart = known.apart.needed if known is not None and known.apart else None
-    if apart:
-        lines = [
-            msgspec.structs.replace(hot, advised=hot.advised and hot.advised.at(apart))
-            for hot in lines
-        ]
-        notes.append(note("apart_measured", apart, at_most(known.apart.within)))
-    notes += [said] if said else []
-    return msgspec.structs.replace(result, lines=lines, notes=notes, bytes_apart=apart)
+    return known, [said] if said else []
 
 
 def _name(name: str, pid: int) -> str:

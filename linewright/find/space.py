@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from linewright.find.mapped_files import Files
-from linewright.find.sharing_schema import AnyLine, Code, LinkMap, Map, Task, ThreadBlock
+from linewright.find.stream import AnyLine, Code, LinkMap, Map, Task, ThreadBlock
 
 PAGE = 4096
 

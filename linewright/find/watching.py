@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from linewright.find.decode import NEAR, STACK_POINTER, Decoder
 from linewright.find.evidence import LINE, Evidence, LineEvidence, LinePlace
-from linewright.find.sharing_schema import Sample, Watch
 from linewright.find.space import Spaces
+from linewright.find.stream import Sample, Watch
 
 WORD = {"x86_64": 8, "arm64": 8, "i386": 4}
 """Bytes that one watchpoint watches: as many as a register of the CPU has."""

@@ -4,5 +4,5 @@ from linewright.wings import Wing
 
 WING = Wing(
     page_section="linewright.find.page_section:section",
-    schemas="linewright.find.sharing_schema:schemas",
+    schemas="linewright.find.results:schemas",
 )

@@ -16,7 +16,7 @@ from linewright.errors import DIFFERENT, DONE, RunError, UserError
 from linewright.show.console import note
 
 if TYPE_CHECKING:
-    from linewright.find.sharing_schema import Result
+    from linewright.find.results import Result
     from linewright.say.document import Document
 
 ORDER = 34
@@ -103,7 +103,7 @@ def find(
             "malloc can be interposed only in a program that is started",
         )
     if exact:
-        return show(_remedied(_exact(command, pid, how_long), command or []))
+        return show(_exact(command, pid, how_long))
     return _sampled((command or [], pid, seconds, heap), on, prices, show)
 
 
@@ -143,18 +143,19 @@ def _sampled(
     prices: str | None,
     show: _Shown,
 ) -> int:
-    import msgspec
-
     from linewright.find import sampled_machine, sampling
 
     request = sampling.SampleRequest(*asked)
     beside = sys.stderr if show.as_json else None
     with closing(sampled_machine.SamplerPlace(on, beside)) as there:
-        gathered, result = sampling.sampled(request, there)
+        gathered, found = sampling.sampled(request, there)
+        from linewright.find import sources
+
         signal = gathered.ended_by
-        result = sampling.priced(result, None if signal and prices == "measure" else prices, there)
-        result = _remedied(result, request.command, on, request.heap)
-        code = show(msgspec.structs.replace(result, notes=[*result.notes, *there.notes()]))
+        priced = None if signal and prices == "measure" else prices
+        known = sampling.prices_of(found, priced, there)
+        advice = sources.Advice(request.command, on, request.heap, *known)
+        code = show(sources.conclude(found, advice, there.notes()))
     if gathered.lost:
         raise RunError(gathered.damaged)
     if signal:
@@ -163,9 +164,9 @@ def _sampled(
 
 
 def _read(path: str | None) -> Result | None:
-    from linewright.find import result_file
+    from linewright.find import results
 
-    return result_file.read(path) if path else None
+    return results.read(path) if path else None
 
 
 def _one_source(command: list[str] | None, pid: int | None) -> None:
@@ -176,8 +177,8 @@ def _one_source(command: list[str] | None, pid: int | None) -> None:
         raise UserError(f"no process number: {pid}", "--pid", "allowed: 1 to 4194304")
 
 
-def _exact(command: list[str] | None, pid: int | None, how_long: str | None):
-    from linewright.find import exact
+def _exact(command: list[str] | None, pid: int | None, how_long: str | None) -> Result:
+    from linewright.find import exact, sources
     from linewright.run.programs import find_preload
 
     if pid or how_long or not command:
@@ -187,17 +188,8 @@ def _exact(command: list[str] | None, pid: int | None, how_long: str | None):
             "linewright find --exact -- PROGRAM [ARGS…]",
         )
     found, exit_code = exact.run(find_preload("exact"), command)
-    return exact.result_of(found, os.path.basename(command[0]), exit_code)
-
-
-def _remedied(result: Result, command: list[str], on: str = "local", heap: bool = False) -> Result:
-    import msgspec
-
-    from linewright.find import remedies
-
-    lines = remedies.advised(result.lines, command, on, result.bytes_apart, heap)
-    notes = result.notes + remedies.convention(lines, on, result.bytes_apart)
-    return msgspec.structs.replace(result, lines=lines, notes=notes)
+    findings = exact.findings_of(found, os.path.basename(command[0]), exit_code)
+    return sources.conclude(findings, sources.Advice(command))
 
 
 def _print(result: Result, said: Document, as_json: bool) -> None:

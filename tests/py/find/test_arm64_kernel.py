@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from linewright.find import live, sources, stream
-from linewright.find.sharing_schema import Result
+from linewright.find.results import Result
 from support.places import ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "system"))
@@ -72,7 +72,7 @@ def result(lines: list[bytes]) -> Result:
     assert (
         gathered.start.arch == "arm64" and gathered.start.source == "timer" and not gathered.damaged
     )
-    return sources.result_of(gathered, "planted")
+    return sources.conclude(sources.findings_of(gathered, "planted"), sources.Advice())
 
 
 @pytest.mark.parametrize(

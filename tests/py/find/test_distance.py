@@ -8,15 +8,15 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 
-from linewright.find.commands.find import _remedied
 from linewright.find.line_prices import from_files
-from linewright.find.remedies import advised
+from linewright.find.remedies import convention
 from linewright.find.result_document import document
-from linewright.find.sampling import priced
-from linewright.find.sharing_schema import LayoutAdvice, Movement
+from linewright.find.results import LayoutAdvice, Movement
+from linewright.find.sampling import prices_of
+from linewright.find.sources import Advice, conclude
 from linewright.say.sentence import render_all
 from support.analysis_samples import write
-from support.find_results import line, result
+from support.find_results import concluded, line, search
 from support.spacing_samples import line_of, machine
 
 
@@ -51,16 +51,16 @@ def test_of_two_kernels_of_one_machine_the_larger_distance_counts(tmp_path) -> N
 
 def test_the_remedy_names_the_measured_distance_or_that_it_is_a_convention() -> None:
     for apart in (64, 128, 256):
-        found = _remedied(result(line("false"), bytes_apart=apart), ["./p"])
-        assert f"(alignas({apart}), or padding)" in found.lines[0].remedy
-        assert not any("convention" in note for note in found.notes)
-    found = _remedied(result(line("false")), ["./p"])
+        (found,) = concluded([line("false")], ["./p"], apart)
+        assert f"(alignas({apart}), or padding)" in found.remedy
+        assert convention([found], "local", apart) == []
+    found = conclude(search(line("false")), Advice(["./p"]))
     assert "(alignas(128), or padding)" in found.lines[0].remedy
     (note,) = (note for note in found.notes if "convention" in note)
     assert note.startswith("alignas(128)") and "linewright measure --plan spacing" in note
-    (note,) = _remedied(result(line("false")), ["./p"], "ssh://host").notes
+    (note,) = conclude(search(line("false")), Advice(["./p"], "ssh://host")).notes
     assert "linewright measure --on ssh://host --plan spacing" in note
-    assert _remedied(result(line("alone")), ["./p"]).notes == []
+    assert conclude(search(line("alone")), Advice(["./p"])).notes == []
 
 
 SHARD = LayoutAdvice(type="shard", bytes_before=24, bytes_after=128, count=8, aligned=[])
@@ -76,7 +76,8 @@ def test_records_beside_a_search_decide_remedy_layout_and_note(
     contexts, records = machine(**noise)
     write(tmp_path / "results/spacing.jsonl", contexts, records)
     here = SimpleNamespace(cpu_model=contexts[0].cpu_model, on="local")
-    found = _remedied(priced(result(line("false", advised=SHARD)), None, here), ["./p"])
+    findings = search(line("false", advised=SHARD))
+    found = conclude(findings, Advice(["./p"], "local", False, *prices_of(findings, None, here)))
     assert found.bytes_apart == (distance if not noise else None)
     text = " ".join(render_all([*document(found).evidence[0].lines, *document(found).of("limits")]))
     assert f"(alignas({distance}), or padding)" in text
@@ -87,15 +88,13 @@ def test_records_beside_a_search_decide_remedy_layout_and_note(
 
 def test_no_layout_is_advised_where_nothing_is_to_be_changed() -> None:
     stays = Movement(answer="by_turns", samples=100, cpus=2)
-    found = _remedied(result(line("false", advised=SHARD, movement=stays)), ["./p"])
+    found = conclude(search(line("false", advised=SHARD, movement=stays)), Advice(["./p"]))
     assert "alignas" not in " ".join(render_all(document(found).evidence[0].lines))
 
 
 def test_lines_that_are_shared_in_pairs_only_are_judged_by_what_was_measured() -> None:
     pair = line("alone", kind_128="false")
-    texts = {
-        apart: advised([pair], ["./p"], apart=apart)[0].remedy for apart in (None, 64, 128, 256)
-    }
+    texts = {apart: concluded([pair], ["./p"], apart)[0].remedy for apart in (None, 64, 128, 256)}
     assert texts[None].startswith("Change nothing where lines have 64 bytes; alignas(128) where")
     assert texts[64].startswith("Change nothing: ") and "alignas" not in texts[64]
     assert texts[128].startswith("Separate by alignas(128)")

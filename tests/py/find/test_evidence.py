@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from random import Random
 
 import numpy as np
 from find.test_movement import contended, samples
 
 from linewright.elf import types
+from linewright.find.addresses import Addresses, Object, Stacks, line_text, object_text, table_text
 from linewright.find.decode import Decoder
 from linewright.find.evidence import (
     Evidence,
@@ -23,15 +23,14 @@ from linewright.find.evidence import (
     runs,
     sharing_kind,
 )
-from linewright.find.names import AddressName, Names, Object
-from linewright.find.object_words import line_text, object_text, table_text
-from linewright.find.objects import Objects, Stacks
+from linewright.find.names import AddressName
 from linewright.find.result_document import document
-from linewright.find.sharing_result import Judge
-from linewright.find.sharing_schema import Hot, Map, Sample
+from linewright.find.results import LineFacts
+from linewright.find.shared_lines import SharedLines
 from linewright.find.space import Spaces
+from linewright.find.stream import Map, Sample
 from linewright.say.sentence import render_all
-from support.find_results import result
+from support.find_results import concluded, result
 
 
 def thread(
@@ -151,12 +150,12 @@ def test_an_object_has_its_words_with_and_without_the_place_in_it() -> None:
     )
 
 
-def table(thread_of, lines: int = 200, rounds: int = 12) -> list[Hot]:
+def table(thread_of, lines: int = 200, rounds: int = 12) -> list[LineFacts]:
     """What is said of a table whose lines one instruction adds to, by the thread and CPU that
     `thread_of` gives of a line and a sequence of random numbers."""
     spaces, random = Spaces(), Random(1)
     found = LineEvidence(spaces)
-    by_thread: Counter[int] = Counter()
+    seen: list[Sample] = []
     for n in range(rounds * lines):
         line, time = random.randrange(lines), n * 500_000 + random.randrange(10**6)
         tid = thread_of(line, random)
@@ -164,10 +163,8 @@ def table(thread_of, lines: int = 200, rounds: int = 12) -> list[Hot]:
         e = found.at(1, 4096 + 64 * line)
         e.touch(tid, 0, 8, True, sample.time_ns)
         e.count(SiteKey(1, 16, "atomic", "lock add"), sample)
-        by_thread[tid] += 1
-    names, stacks = Names(spaces), Stacks(spaces, 7)
-    judge = Judge(spaces, names, Objects(spaces, names, stacks, None), found, by_thread, "x86_64")
-    return judge.shared()
+        seen.append(sample)
+    return SharedLines(Addresses(spaces, Stacks(spaces, 7)), found, "x86_64", seen).shared()
 
 
 def test_a_table_that_is_hot_as_a_whole_is_one_line_of_the_page() -> None:
@@ -187,21 +184,21 @@ def test_each_instruction_has_its_own_cpus() -> None:
         sample = Sample(time_ns=time, pid=1, tid=1 + cpu, cpu=cpu, ip=16 + 16 * cpu, bits=64)
         evidence.touch(1 + cpu, 0, 8, cpu == 0, time)
         evidence.count(SiteKey(1, 16 + 16 * cpu, "write" if cpu == 0 else "read", "mov"), sample)
-    names, stacks = Names(spaces), Stacks(spaces, 7)
-    by_thread = Counter({1: len(uses), 2: len(uses)})
-    judge = Judge(spaces, names, Objects(spaces, names, stacks, None), found, by_thread, "x86_64")
-    judge._ticks = ticks
+    seen = 2 * evidence.samples_at()
+    judge = SharedLines(Addresses(spaces, Stacks(spaces, 7)), found, "x86_64", seen)
+    judge._ticks = judge._sites._ticks = ticks
     (hot,) = judge.shared()
     assert hot.movement.answer == "moves"
     assert [site.movement.answer for site in hot.sites] == ["one_cpu", "one_cpu"]
-    said = render_all(document(result(hot)).evidence[0].lines)
+    said = render_all(document(result(*concluded([hot]))).evidence[0].lines)
     assert sum("on one CPU alone" in text for text in said) == 2
 
 
 def test_objects_of_one_type_are_summed_up_whatever_uses_them(monkeypatch) -> None:
     """Two instructions in two mappings; either has too few lines to be a table by itself."""
     layout = types.Layout("node", 64, 64, None)
-    spaces, found, by_thread = Spaces(), None, Counter({1: 300, 2: 300})
+    spaces = Spaces()
+    seen = [Sample(time_ns=n, pid=1, tid=1 + n % 2, cpu=0, ip=0, bits=64) for n in range(600)]
     for start in (4096, 1 << 20):
         where = dict(offset=0, device=0, inode=0, path="", executable=False, shared=False)
         spaces.mapping(Map(time_ns=0, pid=1, start=start, length=4096, writable=True, **where))
@@ -213,13 +210,12 @@ def test_objects_of_one_type_are_summed_up_whatever_uses_them(monkeypatch) -> No
                 sample = Sample(time_ns=n, pid=1, tid=tid, cpu=tid, ip=ip, bits=64)
                 e.touch(tid, 0, 8, True, n)
                 e.count(SiteKey(1, ip, "atomic", "lock add"), sample)
-    names = Names(spaces)
-    objects = Objects(spaces, names, Stacks(spaces, 7), None)
+    addresses = Addresses(spaces, Stacks(spaces, 7))
 
-    def summed(typed) -> list[Hot]:
-        judge = Judge(spaces, names, objects, found, by_thread, "x86_64")
-        monkeypatch.setattr(judge, "_behind", lambda e, key: typed)
-        monkeypatch.setattr(judge, "_pointed", lambda e: [])
+    def summed(typed) -> list[LineFacts]:
+        judge = SharedLines(addresses, found, "x86_64", seen)
+        monkeypatch.setattr(judge._fields, "behind", lambda e, key: typed)
+        monkeypatch.setattr(judge._fields, "_pointed", lambda e: [])
         return [hot for hot in judge.shared() if hot.lines > 1]
 
     monkeypatch.setattr(types.Layout, "fields", lambda *_: [types.Field(8, 8, ".hits", "long")])

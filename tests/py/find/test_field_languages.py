@@ -12,8 +12,8 @@ from linewright.elf import types
 from linewright.elf.symbols import content, demangle, module
 from linewright.find.decode import DWARF_REGISTERS, Decoder
 from linewright.find.names import Names
-from linewright.find.sharing_schema import Map, Sample
 from linewright.find.space import Spaces
+from linewright.find.stream import Map, Sample
 
 CPP = r"""
 #include <array>

@@ -12,11 +12,12 @@ import pytest
 from linewright.elf import types
 from linewright.elf.symbols import module
 from linewright.find.evidence import Evidence, LinePlace
+from linewright.find.fields import fields_on, separated
 from linewright.find.names import Names
 from linewright.find.result_document import _details, advised_text, bytes_text, picture
-from linewright.find.sharing_result import _advised, _fields
-from linewright.find.sharing_schema import FieldBytes, Hot, LayoutAdvice, Map, Touch
+from linewright.find.results import FieldBytes, Hot, LayoutAdvice, Touch
 from linewright.find.space import Spaces
+from linewright.find.stream import Map
 
 PROGRAM = r"""
 #include <stdlib.h>
@@ -120,9 +121,9 @@ def evidence(*touched: tuple[int, int]) -> Evidence:
 
 def test_elements_of_an_array_get_lines_of_their_own(program) -> None:
     layout = types.variable(program, code(program, "main"), "shard")
-    fields = _fields(layout, 64, "shard", 64)
+    fields = fields_on(layout, 64, "shard", 64)
     assert fields[2] == FieldBytes(offset=16, bytes=8, name="shard[0].s.hits")
-    found = _advised(layout, 64, fields, evidence((16, 8), (40, 8)))
+    found = separated(layout, 64, fields, evidence((16, 8), (40, 8)))
     assert found == LayoutAdvice(
         type="shard", bytes_before=24, bytes_after=128, count=8, aligned=[]
     )
@@ -140,10 +141,10 @@ def test_elements_of_an_array_get_lines_of_their_own(program) -> None:
 
 def test_fields_of_one_structure_are_parted_where_the_thread_changes(program) -> None:
     layout = types.allocated(program, code(program, "make"), 160)
-    fields = _fields(layout, 64, "pair", 64)
-    found = _advised(layout, 64, fields, evidence((0, 8), (8, 8)))
+    fields = fields_on(layout, 64, "pair", 64)
+    found = separated(layout, 64, fields, evidence((0, 8), (8, 8)))
     assert (found.aligned, found.bytes_before, found.bytes_after) == (["pair.tail"], 40, 256)
-    apart = _advised(layout, 64, fields, evidence((0, 8), (24, 8)))
+    apart = separated(layout, 64, fields, evidence((0, 8), (24, 8)))
     assert (apart.aligned, apart.starts) == (["pair.more[1]"], [24])
 
     text = drawn(found, fields, (0, 8), (8, 8))[1]
@@ -153,8 +154,8 @@ def test_fields_of_one_structure_are_parted_where_the_thread_changes(program) ->
 def test_an_object_that_begins_before_the_line_is_drawn_from_there(program) -> None:
     """Its first part reaches into the line: 8 bytes of 16."""
     layout = types.allocated(program, code(program, "make"), 160)
-    fields = _fields(layout, 56, "pair", 64)
-    found = _advised(layout, 56, fields, evidence((0, 8), (8, 8)))
+    fields = fields_on(layout, 56, "pair", 64)
+    found = separated(layout, 56, fields, evidence((0, 8), (8, 8)))
     assert (found.offset, found.starts, found.bytes_after) == (-8, [16], 256)
     text = drawn(found, fields, (0, 8), (8, 8))[1]
     assert text.startswith("after: 11111111 +112 | 22222222 ")

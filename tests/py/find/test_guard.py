@@ -17,7 +17,7 @@ from find.test_movement import MOVES, STAYS, hot
 
 from linewright.analysis.intervals import wilson_score
 from linewright.errors import UserError
-from linewright.find import guard, result_file
+from linewright.find import guard, results
 from support import find_results, waiting
 from support.finding import SAMPLER
 from support.places import ROOT
@@ -99,7 +99,7 @@ def test_the_power_is_that_of_the_samples():
 def test_a_file_that_is_no_result_is_refused(tmp_path):
     (tmp_path / "a.json").write_text("{}")
     with pytest.raises(UserError, match="no result of find"):
-        result_file.read(str(tmp_path / "a.json"))
+        results.read(str(tmp_path / "a.json"))
 
 
 def test_junit_and_sarif_fail_the_new_lines(tmp_path):
@@ -112,7 +112,7 @@ def test_junit_and_sarif_fail_the_new_lines(tmp_path):
     (run,) = json.loads((tmp_path / "a.sarif").read_text())["runs"]
     levels = {r["message"]["text"].split(":")[0]: r["level"] for r in run["results"]}
     assert levels == {"old": "note", "new": "error"}
-    assert len(result_file.read(str(tmp_path / "a.json")).lines) == 2
+    assert len(results.read(str(tmp_path / "a.json")).lines) == 2
 
 
 @pytest.fixture

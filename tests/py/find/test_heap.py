@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from linewright.find import heap
+from linewright.find.addresses import Block
 from linewright.find.evidence import LineEvidence, SiteKey
 from linewright.find.heap import BlockRows, HeapTable, empty_table
-from linewright.find.objects import Block
-from linewright.find.sharing_schema import Sample
 from linewright.find.space import Spaces
+from linewright.find.stream import Sample
 from support.finding import SAMPLER
 
 LIBRARY = SAMPLER.with_name("liblinewright_find_heap.so")
@@ -166,7 +166,7 @@ def test_uses_between_two_blocks_of_a_place_are_of_neither(known: int) -> None:
     table, lines, ms = HeapTable("", Spaces()), LineEvidence(Spaces()), 1_000_000
     rows = [(64, 96, 0, 100 * ms, 0xA, 0, 0, 0), (64, 96, 100 * ms, 0, 0xB, 0, 0, 0)]
     table._blocks = {1: BlockRows.of(np.array(rows, dtype="<u8"))}
-    lines.part(table.owners)
+    lines.split_by_heap_block(table.owners)
     for at in [50 * ms] * known + [105 * ms] * 4:
         sample = Sample(time_ns=at, pid=1, tid=1, cpu=0, ip=0)
         lines.at(1, 64, at).count(SiteKey(1, 0, "write", "add"), sample)

@@ -18,15 +18,15 @@ from linewright.find.evidence import (
     collect,
     sharing_kind,
 )
-from linewright.find.moved_tasks import BytesUsed, moved_tasks, part, part_line
-from linewright.find.remedies import advised
+from linewright.find.moved_tasks import BytesUsed, mark_line, mark_task_bytes, moved_tasks
 from linewright.find.result_document import document
-from linewright.find.sharing_schema import Sample, Tasks, Touch
+from linewright.find.results import Tasks, Touch
 from linewright.find.space import Spaces
+from linewright.find.stream import Sample
 from linewright.say.sentence import render_all
 from linewright.schema import Estimate
+from support.find_results import concluded, result
 from support.find_results import line as line_of
-from support.find_results import result
 
 MS = 1_000_000
 WORDS = Callable[[np.random.Generator, np.ndarray, np.ndarray], np.ndarray]
@@ -58,7 +58,7 @@ def kind(
         thread = line.thread(use.thread)
         thread.written |= use.written
         thread.saw(use.time_ns)
-    part_line(line, uses)
+    mark_line(line, uses)
     return sharing_kind(line.threads.values())
 
 
@@ -227,7 +227,7 @@ def test_all_that_the_code_around_a_sample_uses_is_one_part(second: str, expecte
     collect(found, decoder, lines)
     (line,) = lines.known.values()
     assert sharing_kind(line.threads.values()) == "true"
-    part(lines, decoder)
+    mark_task_bytes(lines, decoder)
     assert sharing_kind(line.threads.values()) == expected
     assert line.tasks.answer == ("tasks" if expected == "false" else "threads")
 
@@ -240,7 +240,7 @@ def page(kind: str, answer: str) -> str:
     touches = [
         Touch(thread=tid, name="t", bytes=[(0, 16)], writes=True, reads=False) for tid in (1, 2)
     ]
-    (hot,) = advised([line_of(kind, tasks=tasks, touches=touches)], ["./program"])
+    (hot,) = concluded([line_of(kind, tasks=tasks, touches=touches)], ["./program"])
     return "\n".join(render_all(document(result(hot)).evidence[0].lines))
 
 

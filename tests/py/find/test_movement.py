@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from linewright.analysis.intervals import wilson_score
-from linewright.find.line_prices import Prices, priced
+from linewright.find.line_prices import Prices, ceiling_of
 from linewright.find.movement import Ticks, Use, movement
-from linewright.find.remedies import advised
 from linewright.find.result_document import kind_text, movement_text
-from linewright.find.sharing_schema import Hot, Movement, Site, Touch
+from linewright.find.results import Hot, Movement, Site, Touch
 from linewright.schema import Estimate, Interval
+from support.find_results import concluded
 from support.find_results import line as line_of
 
 MS = 1_000_000
@@ -179,10 +179,10 @@ def test_a_line_that_stays_gets_no_remedy_no_ceiling_and_no_next_command() -> No
     prices._alone = {"lock_add": interval}
     prices._contended = {"lock_add": Interval(median_ns=50, low_ns=40, high_ns=60, confidence=0.9)}
     for movement_, ends in ((STAYS, False), (MOVES, True)):
-        line = advised([hot(movement_)], ["./program"])[0]
+        line = concluded([hot(movement_)], ["./program"])[0]
         assert bool(line.next_command) == ends
         assert ("Count per CPU" in line.remedy) == ends
-        assert (priced([line], prices, "x86_64")[0].ceiling is not None) == ends
+        assert (ceiling_of(line, prices, "x86_64") is not None) == ends
 
 
 def test_the_page_says_where_it_stays_and_how_it_moves() -> None:

@@ -10,7 +10,8 @@ import subprocess
 import msgspec
 import pytest
 
-from linewright.find.sharing_schema import AnyLine, Result, Watch
+from linewright.find.results import Result
+from linewright.find.stream import AnyLine, Watch
 from support.finding import CONTROLS, PLANTED, SAMPLER, SHARING, STAYING, TRIES
 from support.mounts import own_mounts
 

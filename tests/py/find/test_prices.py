@@ -14,10 +14,9 @@ from msgspec.structs import replace
 from linewright.architectures import PROBED
 from linewright.errors import UserError
 from linewright.families import family_of
-from linewright.find.line_prices import LOCKS, PLANS, Prices, from_files, priced
-from linewright.find.remedies import advised
+from linewright.find.line_prices import LOCKS, PLANS, Prices, ceiling_of, from_files
 from linewright.find.result_document import document
-from linewright.find.sharing_schema import Hot, Movement, Site, ThreadShare, Touch
+from linewright.find.results import Hot, Movement, Site, ThreadShare, Touch
 from linewright.forms import listed, standing_for
 from linewright.plans.request import build, request_of
 from linewright.run.unprobed_machine import UnprobedMachine
@@ -175,10 +174,10 @@ def test_plain_stores_have_an_estimate_and_no_price() -> None:
     line = hot(instruction="mov", access="write", share=0.2)
     assert prices.ceiling(line, "x86_64") is None
     reach = Estimate(value=0.6, low=0.55, high=0.65)
-    (found,) = priced([msgspec.structs.replace(line, reach=reach)], prices, "x86_64")
+    (found,) = find_results.concluded([msgspec.structs.replace(line, reach=reach)], prices=prices)
     assert (found.ceiling.gain.low, found.ceiling.gain.high, found.ceiling.form) == (0, 0.65, "")
-    (beside,) = priced([msgspec.structs.replace(hot(), reach=reach)], prices, "x86_64")
-    assert beside.ceiling.form == "lock_add"
+    beside = ceiling_of(msgspec.structs.replace(hot(), reach=reach), prices, "x86_64")
+    assert beside.form == "lock_add"
     text = render_all(page([found]).evidence[0].lines)
     assert any(said.startswith("an estimate: 0 to 65 % of CPU time") for said in text)
 
@@ -186,8 +185,8 @@ def test_plain_stores_have_an_estimate_and_no_price() -> None:
 def test_a_line_that_stays_gains_nothing() -> None:
     reach = Estimate(value=0.6, low=0.55, high=0.65)
     stays = Movement(answer="by_turns", samples=100, cpus=2)
-    (found,) = priced([hot(access="write", reach=reach, movement=stays)], None, "x86_64")
-    assert found.ceiling is None
+    line = hot(access="write", reach=reach, movement=stays)
+    assert ceiling_of(line, None, "x86_64") is None
 
 
 @pytest.mark.parametrize(
@@ -210,7 +209,7 @@ def test_instructions_and_their_forms(instruction: str, arch: str, form: str) ->
 
 
 def remedy(line: Hot) -> str:
-    return advised([line], ["./p"])[0].remedy
+    return find_results.concluded([line], ["./p"])[0].remedy
 
 
 def test_padding_is_advised_for_false_sharing_alone() -> None:
@@ -277,7 +276,7 @@ def reader(form: str, ns: float, threads: int = 2, launch: int = 0, **params) ->
     ],
 )
 def test_who_takes_a_readers_writer_lock_decides_the_advice(readers, writers, begins, trial):
-    (line,) = advised([lock_line(readers, writers)], ["./p", "x y"])
+    (line,) = find_results.concluded([lock_line(readers, writers)], ["./p", "x y"])
     assert line.remedy.startswith(begins)
     assert ("run --locks" in line.remedy) == trial
     assert (line.next_command == "linewright trial --locks -- ./p 'x y'") == trial
@@ -289,7 +288,7 @@ def test_locks_that_no_library_can_stand_in_for_are_not_sent_to_one() -> None:
         lock_line(0.5, 0.0, module="p"),
         hot(instruction="lock xadd", function="own::lock_shared()"),
     ):
-        (said,) = advised([line], ["./p"])
+        (said,) = find_results.concluded([line], ["./p"])
         assert said.remedy.startswith("Read under SRCU") and "--locks" not in said.remedy
         assert "--locks" not in said.next_command
 
@@ -308,7 +307,7 @@ def test_cheaper_readers_save_what_the_c_librarys_cost_more() -> None:
     assert (found.gain.low, found.gain.value, found.gain.high) == pytest.approx(
         (0.5 * (180 - 2.2) / 180, 0.6 * 198 / 200, 0.7 * (220 - 1.8) / 220)
     )
-    (line,) = priced([lock_line(0.5, 0.0)], Prices([], LOCK_PRICES), "x86_64")
+    (line,) = find_results.concluded([lock_line(0.5, 0.0)], prices=Prices([], LOCK_PRICES))
     said = " ".join(render_all(page([line]).evidence[0].lines))
     assert "with readers that write no shared line: 49 % to 69 % of CPU time to gain" in said
     assert "pthread_rwlock_t 180 to 220 ns, biased 1.80 to 2.20 ns" in said
@@ -388,17 +387,17 @@ def test_a_fence_is_said_to_wait_for_the_stores_before_it() -> None:
 def test_the_proof_is_offered_where_there_is_one() -> None:
     line = hot("false", object_kind="heap", allocated_in="make node")
     assert (
-        advised([line], ["./p", "a b"])[0].next_command
+        find_results.concluded([line], ["./p", "a b"])[0].next_command
         == "linewright trial --pad 'make node' -- ./p 'a b'"
     )
-    assert advised([hot("false")], ["./p"])[0].next_command == ""
+    assert find_results.concluded([hot("false")], ["./p"])[0].next_command == ""
 
 
 @pytest.mark.parametrize("on", ["local", "ssh://me@host", "exec:docker exec -i 'my box'"])
 def test_every_command_that_is_offered_is_taken(command, on: str) -> None:
     offered = [
         line.next_command
-        for line in advised(
+        for line in find_results.concluded(
             [
                 hot("false", object_kind="heap", allocated_in="std::vector<int, (a)0>::push"),
                 hot("false", object_kind="heap"),
@@ -419,9 +418,9 @@ def test_every_command_that_is_offered_is_taken(command, on: str) -> None:
 
 def test_the_policy_is_offered_where_outline_helpers_do_it() -> None:
     line = hot(instruction="ldaddal", function="__aarch64_ldadd8_acq_rel")
-    (said,) = advised([line], ["./p"])
+    (said,) = find_results.concluded([line], ["./p"])
     assert "LINEWRIGHT_ATOMICS" in said.remedy and said.next_command == "linewright trial -- ./p"
-    (inlined,) = advised([hot(instruction="ldaddal")], ["./p"])
+    (inlined,) = find_results.concluded([hot(instruction="ldaddal")], ["./p"])
     assert "LINEWRIGHT_ATOMICS" not in inlined.remedy and not inlined.next_command.startswith(
         "linewright trial"
     )
@@ -429,7 +428,7 @@ def test_the_policy_is_offered_where_outline_helpers_do_it() -> None:
 
 def test_padding_is_not_offered_within_one_block() -> None:
     line = hot("false", object_kind="heap", allocated_in="make", one_block=True)
-    (said,) = advised([line], ["./p"])
+    (said,) = find_results.concluded([line], ["./p"])
     assert said.next_command == "" and said.remedy.startswith(
         "Separate the fields or elements within"
     )

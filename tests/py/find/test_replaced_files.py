@@ -12,8 +12,8 @@ import pytest
 
 from linewright.find.mapped_files import Files
 from linewright.find.names import Names
-from linewright.find.sharing_schema import Map
 from linewright.find.space import Spaces
+from linewright.find.stream import Map
 
 PROGRAM = r"""
 #include <pthread.h>

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linewright.find.objects import Stacks
-from linewright.find.sharing_schema import Code, Map, Task
+from linewright.find.addresses import Stacks
 from linewright.find.space import Key, Spaces
+from linewright.find.stream import Code, Map, Task
 
 
 def mapping(

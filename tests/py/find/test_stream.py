@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from linewright.errors import LinewrightError, RunError, UserError
 from linewright.find import live, stream
-from linewright.find.sharing_schema import AnyLine, End, Failure, Sample, Start
+from linewright.find.stream import AnyLine, End, Failure, Sample, Start
 
 START = Start(
     linewright_find=1,

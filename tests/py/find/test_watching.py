@@ -9,8 +9,8 @@ from find.test_stream import START, encoded
 
 from linewright.find import live, sources
 from linewright.find.evidence import sharing_kind
-from linewright.find.sharing_schema import Code, Map, Sample, Watch
 from linewright.find.space import PAGE
+from linewright.find.stream import Code, Map, Sample, Watch
 
 BASE, DATA = 0x40_0000, 0x80_0000
 
@@ -92,7 +92,7 @@ def test_lines_that_were_not_watched_to_the_end_are_counted(missing: int, expect
         [(1, 1), (1, 2)], False, lambda sent: map(outcome, sent[: len(sent) - missing])
     )
     assert len(sent) == 16
-    notes = sources.result_of(run, "program").notes
+    notes = sources.findings_of(run, "program").notes
     assert sum("not to the end: 1." in text for text in notes) == expected
 
 

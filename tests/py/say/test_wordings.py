@@ -18,7 +18,6 @@ from linewright.analysis import summarise
 from linewright.compare.comparison import CompareOptions
 from linewright.compare.from_files import compare
 from linewright.find import result_document
-from linewright.find.remedies import advised
 from linewright.say import comparison_document
 from linewright.say.cell_tables import documents
 from linewright.say.machine_document import advise
@@ -110,7 +109,7 @@ def comparison(first: str, second: str) -> str:
 
 def finding() -> str:
     lines = [find_results.line(kind) for kind in ("true", "false")]
-    said = result_document.document(find_results.result(*advised(lines, ["./p"])))
+    said = result_document.document(find_results.result(*find_results.concluded(lines, ["./p"])))
     return printed(lambda console: print_tables(said, console))
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from linewright.find.sharing_schema import AnyLine, Code, End, Hot, Map, Result, Sample, Start
+from linewright.find import sources
+from linewright.find.results import Hot, LineFacts, Result
+from linewright.find.stream import AnyLine, Code, End, Map, Sample, Start
 from linewright.schema import Estimate
 
 
@@ -23,6 +26,26 @@ def line(kind: str = "true", **more: object) -> Hot:
         "sites": [],
     }
     return Hot(address=64, pid=1, line_bytes=64, kind=kind, **(about | more))
+
+
+def concluded(
+    lines: Sequence[LineFacts],
+    command: Sequence[str] = (),
+    apart: int | None = None,
+    arch: str = "x86_64",
+    **more: object,
+) -> list[Hot]:
+    """The lines with what follows from their facts, as the command has them."""
+    advice = sources.Advice(command, **more)
+    return [sources.concluded(facts, arch, advice, apart) for facts in lines]
+
+
+def search(*lines: LineFacts, **more: object) -> sources.Findings:
+    """What a source found, with these lines."""
+    said = msgspec.structs.asdict(result(**more))
+    for name in ("linewright_find_result", "lines", "notes", "arch", "bytes_apart"):
+        del said[name]
+    return sources.Findings("x86_64", list(lines), [], said)
 
 
 def result(*lines: Hot, **more: object) -> Result:

@@ -1,8 +1,5 @@
-"""The one definition of what a source of samples writes and of what `linewright find` says; the C++
-side is checked against it.
-
-Addresses are those of the process; times are CLOCK_MONOTONIC in nanoseconds.  A stream is JSON
-lines, each with its ``type``; a result is one JSON document whatever its source was."""
+"""What `linewright find` says of a run, whatever its source was: one JSON document, and the
+reading of it from a file."""
 
 from __future__ import annotations
 
@@ -12,256 +9,28 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from linewright.errors import UserError
+from linewright.find.stream import U64, AnyLine, Source
+from linewright.records import bounded
 from linewright.schema import Estimate, Interval
 
-VERSION = 1
+_MARK = b'"linewright_find_result"'
+_MOST_BYTES = 64 << 20
 APART = 128
+
 """Bytes that what threads use is kept apart by where none were measured: the convention."""
-U64 = Annotated[int, Meta(ge=0)]
-"""An unsigned 64-bit number. msgspec cannot state the upper bound; the C++ side does."""
+
 Share = Annotated[float, Meta(ge=0, le=1)]
 
-Source = Literal["timer", "signal", "exact"]
-"""``timer``: perf_event_open; ``signal``: the preloaded library; ``exact``: the emulator's
-plugin."""
-Arch = Literal["x86_64", "i386", "arm64"]
 SharingKind = Literal["true", "false", "alone", "read"]
+
 """``true``: several threads on the same bytes, one of them at least writes; ``false``: on other
 bytes of the line; ``alone``: one thread; ``read``: several threads, and no write was seen."""
+
 Certainty = Literal["exact", "sampled", "watched"]
+
 """``exact``: every access of that run; ``sampled``: locked operations, decoded; ``watched``:
 confirmed by watchpoints."""
-
-
-class Line(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="type"):
-    """What all lines of a stream have in common."""
-
-
-class Start(Line, frozen=True, kw_only=True, tag="start"):
-    """The first line: what is sampled, how."""
-
-    linewright_find: Literal[1]
-    source: Source
-    arch: Arch
-    scope: Literal["program", "tasks", "machine"]
-    """``machine``: one event for each CPU, since there were too many threads for one event each."""
-    pid: U64
-    period_ns: U64
-    """CPU time between samples of a thread; 0 where every access is seen."""
-    kernel: bool
-    """Samples inside the kernel are among the samples."""
-    cpus: U64
-    other_run: bool = False
-    """Another probe, trial or sampler was running on this machine when this one began."""
-    left_out: U64
-    """Threads that are not sampled, for want of file descriptors."""
-    sample_ns: U64 = 0
-    hit_ns: U64 = 0
-    arm_ns: U64 = 0
-    watch_switch_ns: U64 = 0
-    """What a sample, a watchpoint's hit, the setting of one and a change of tasks with one cost
-    the program here, as far as the sampler could measure it at its start."""
-    watch_wait_ns: U64 = 0
-    """The same of each millisecond in which a watchpoint waits: some CPUs copy slower then."""
-    measured: bool = False
-    """False: some of them are assumed."""
-    command: list[str]
-    time_ns: U64
-
-
-class Map(Line, frozen=True, kw_only=True, tag="map"):
-    """A mapping that came into being, or that was there at the start."""
-
-    time_ns: U64
-    pid: U64
-    start: U64
-    length: U64
-    offset: U64
-    device: U64
-    """Major number above 32 bits of minor number."""
-    inode: U64
-    path: str
-    executable: bool
-    writable: bool
-    shared: bool
-
-
-class Task(Line, frozen=True, kw_only=True, tag="task"):
-    """A thread or process that was found, started, took a name, executed a program, or ended."""
-
-    time_ns: U64
-    event: Literal["found", "start", "name", "exec", "exit"]
-    pid: U64
-    tid: U64
-    parent: U64 = 0
-    """Parent process; of a thread, its own process."""
-    name: str = ""
-
-
-class Sample(Line, frozen=True, kw_only=True, tag="sample"):
-    """One tick of a thread's CPU timer."""
-
-    time_ns: U64
-    pid: U64
-    tid: U64
-    ip: U64
-    """The next instruction to run: the one before it is what took the time."""
-    cpu: U64 | None = None
-    """None where the source does not say."""
-    kernel: bool = False
-    bits: Literal[0, 32, 64] = 0
-    registers: list[U64] = []
-    """General registers by perf's numbers: x86-64 ax bx cx dx si di bp sp ip flags r8–r15; arm64
-    x0–x30 sp pc."""
-    chain: list[U64] = []
-    """Stack by frame pointers, innermost first; where there are none, what stood in that
-    register."""
-    top: list[U64] = []
-    """Words from the stack pointer on."""
-
-
-class Tick(Line, frozen=True, kw_only=True, tag="tick"):
-    """One tick of a CPU's timer while another program ran there, or none."""
-
-    time_ns: U64
-    cpu: U64
-
-
-class Code(Line, frozen=True, kw_only=True, tag="code"):
-    """A page of code as it lay in the process."""
-
-    pid: U64
-    address: U64
-    bytes: str
-    """Hexadecimal."""
-
-
-class ThreadBlock(Line, frozen=True, kw_only=True, tag="thread"):
-    """Where a thread's own data lie; not of every thread. A later line of a thread says more than
-    an earlier one."""
-
-    pid: U64
-    tid: U64
-    pointer: U64
-    """The thread pointer: %fs, or tpidr_el0."""
-    blocks: list[U64] = []
-    """Its copy of each module's thread-local data, that of module 1 first; 0 for one that it has
-    none of yet."""
-
-
-class LinkMap(Line, frozen=True, kw_only=True, tag="module"):
-    """A module that the dynamic linker has loaded, the program first: the first words of its own
-    entry. glibc's symbols for debuggers say which of them is the module's number."""
-
-    pid: U64
-    path: str
-    """Of the program, as its mappings have it; empty for libraries, whose dynamic section's address
-    (word 2) leads to a mapping."""
-    words: list[U64]
-    """None of a statically linked program, whose number is 1."""
-
-
-class Watch(Line, frozen=True, kw_only=True, tag="watch"):
-    """What came of one watchpoint."""
-
-    id: U64
-    tid: U64
-    address: U64
-    length: U64
-    reads: bool
-    """Reads as well as writes were watched."""
-    outcome: Literal["hit", "silent", "gone", "busy", "refused"]
-    after_ns: U64
-    ip: U64 = 0
-    """The instruction after the access; 0, and no registers, where the kernel made it."""
-    registers: list[U64] = []
-
-
-class Access(Line, frozen=True, kw_only=True, tag="access"):
-    """Exact source: one instruction's accesses to one line by one thread."""
-
-    pid: U64
-    tid: U64
-    line: U64
-    """Address divided by 64."""
-    ip: U64
-    """The accessing instruction itself."""
-    caller: U64 = 0
-    """The call instruction that the thread ran last before an atomic one: of an outline helper or a
-    lock, its caller."""
-    reads: U64
-    writes: U64
-    atomics: U64
-    """Of the writes, those by an atomic instruction."""
-    mask: U64
-    """One bit for each byte of the line that was touched."""
-    written: U64
-    """The same, written."""
-    first: U64
-    """Window of the first access; a window is 2**20 accesses of the whole program long."""
-    last: U64
-    takeovers: U64
-    """Accesses that took the line over from another thread, in the emulator's order."""
-
-
-class Atomic(Line, frozen=True, kw_only=True, tag="atomic"):
-    """Exact source, arm64: an atomic instruction, on whatever line, by the call that led there."""
-
-    pid: U64
-    ip: U64
-    caller: U64
-    """The call instruction that the thread ran last."""
-    count: U64
-
-
-class End(Line, frozen=True, kw_only=True, tag="end"):
-    """The last line of a source that came to its end."""
-
-    samples: U64
-    kernel: U64 = 0
-    lost: U64 = 0
-    throttled: U64 = 0
-    watch_hits: U64 = 0
-    watch_armed: U64 = 0
-    watch_cost_ns: U64 = 0
-    sample_cost_ns: U64 = 0
-    """Of all samples together, in the program's threads."""
-    switches: U64 = 0
-    switch_cost_ns: U64 = 0
-    """Changes of tasks at which timers were set anew, and what that cost; none where every CPU is
-    sampled."""
-    cpu_ns: U64 = 0
-    """CPU time of a program that was started, with that inside the kernel; 0 of a joined one."""
-    own_cpu_ns: U64 = 0
-    """CPU time of the sampler, beside the program."""
-    elapsed_ns: U64 = 0
-    ending: str = ""
-    exit_code: U64 = 0
-
-
-class Failure(Line, frozen=True, kw_only=True, tag="failure"):
-    """Why there is nothing more: the request was wrong (2), the run broke off (3), or
-    perf_event_open is refused (4)."""
-
-    why: str
-    code: Literal[2, 3, 4]
-
-
-AnyLine = (
-    Start
-    | Map
-    | Task
-    | Sample
-    | Tick
-    | Code
-    | ThreadBlock
-    | LinkMap
-    | Watch
-    | Access
-    | Atomic
-    | End
-    | Failure
-)
 
 
 class Site(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -408,8 +177,8 @@ class Ceiling(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     is where their stalls surface."""
 
 
-class Hot(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One line of the program, and what is known of it."""
+class LineFacts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One line of the program, and what was seen of it."""
 
     address: U64
     pid: U64
@@ -454,14 +223,20 @@ class Hot(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The threads that samples at the line are of, as many as `touches` lists."""
     sites: list[Site]
     accesses: U64 = 0
-    ceiling: Ceiling | None = None
-    remedy: str = ""
-    next_command: str = ""
 
     @property
     def stays(self) -> bool:
         """Shown to be used by one CPU at a time: there is no contention to end."""
         return self.movement is not None and self.movement.answer in ("by_turns", "one_cpu")
+
+
+class Hot(LineFacts, frozen=True, kw_only=True):
+    """One line with what follows from the facts: what its contention costs at most, and what to
+    do."""
+
+    ceiling: Ceiling | None = None
+    remedy: str = ""
+    next_command: str = ""
 
 
 class HelperCall(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -514,3 +289,24 @@ class Result(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 def schemas() -> dict[str, dict]:
     """JSON Schema of a stream's lines and of a result."""
     return {"find_line": msgspec.json.schema(AnyLine), "find": msgspec.json.schema(Result)}
+
+
+def is_result(path: str) -> bool:
+    """Whether a file begins as such a result does, of whatever version; an unreadable one is
+    none."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(256).lstrip()[1:].lstrip().startswith(_MARK)
+    except OSError:
+        return False
+
+
+def read(path: str) -> Result:
+    """The result in a file. UserError for one that is damaged, of another version, or far too
+    large."""
+    expected = "expected what `linewright find --json` prints"
+    data = bounded.read(path, _MOST_BYTES, expected)
+    try:
+        return msgspec.json.decode(data, type=Result)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UserError(f"no result of find: {error}", path, expected) from None

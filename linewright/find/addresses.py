@@ -1,0 +1,347 @@
+"""What an address is: code by its function and line, data by its object. One table over address
+spaces, symbol tables, heap blocks, stacks and threads' own storage.
+
+Each thread has one block for each module (the program or a library) with thread-local data. The
+sampler says where the blocks of each number lie; which module has which number stands in the
+dynamic linker's own entries, at a place that glibc's symbols for debuggers name."""
+
+from __future__ import annotations
+
+import bisect
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import PurePath
+from typing import NamedTuple, Protocol
+
+from linewright.elf import types
+from linewright.elf.symbols import content, demangle, lookup, module
+from linewright.find.names import AddressName, Names
+from linewright.find.space import Spaces, is_named
+from linewright.find.stream import LinkMap
+
+SMALL_STACK = 64 << 10
+"""Bytes above a stack pointer that are its stack's for certain where one mapping holds stacks of
+several threads: Go's lie among the objects of its heap."""
+_NUMBER = "_thread_db_link_map_l_tls_modid"
+"""What libthread_db reads: bits of the field, how many, and its offset in bytes; three 32-bit
+numbers."""
+_DYNAMIC = 2
+"""Word of a link map: the address of the module's dynamic section, which lies in the module's own
+data."""
+MOST_NAMES = 3
+"""Further objects of a line that are named."""
+MOST_FIELDS = 4
+"""Fields that objects of one type are named by."""
+
+
+class Object(NamedTuple):
+    """What lies at an address: of every kind the parts that say which one it is. `object_text`
+    has its words."""
+
+    kind: str
+    """``static``, ``thread_local``, ``heap``, ``stack``, ``shared_mapping``, ``mapping``,
+    ``unknown``."""
+    offset: int = 0
+    """Of the address in it; of what has no name the address itself."""
+    symbol: str = ""
+    """The variable; empty where none is known there."""
+    file: str = ""
+    """The file's name, of static data, of a thread's copy of it, and of a shared mapping."""
+    thread: int = 0
+    size: int = 0
+    """Bytes of a block or mapping."""
+    start: int = 0
+    """Where a variable or block begins."""
+    allocator: AddressName | None = None
+    """Of a block: the allocating call."""
+    caller: AddressName | None = None
+    """And the call of its function, where it is known."""
+    site: str = ""
+    """Of a block: the allocating function, as `linewright trial --pad` takes it."""
+    allocated: tuple[int, ...] = ()
+    """Of a block: the return addresses of both calls."""
+
+    @property
+    def apart(self) -> Object:
+        """The same for every address of one object, and of blocks of one allocating call."""
+        return self._replace(offset=0, start=0)
+
+
+class Block(NamedTuple):
+    """A heap block as the interposed malloc saw it."""
+
+    start: int
+    size: int
+    callers: tuple[int, ...]
+    """Return address of the allocating call, then words of the stack above it, its callers' return
+    addresses among them."""
+
+    def reuses(self, other: Block) -> bool:
+        """Whether it has bytes of another one, at another time."""
+        overlaps = self.start < other.start + other.size and other.start < self.start + self.size
+        return overlaps and self != other
+
+
+class Heap(Protocol):
+    """Where blocks are looked up."""
+
+    def find(self, pid: int, address: int, when_ns: int) -> Block | None: ...
+
+    def owners(self, pid: int, line: int, when_ns: int) -> frozenset[Block]: ...
+
+
+class Stacks:
+    """Mappings that stack pointers of threads were seen in."""
+
+    def __init__(self, spaces: Spaces, register: int) -> None:
+        self._spaces, self._register = spaces, register
+        self._lowest: dict[tuple[int, int], dict[int, int]] = {}
+
+    def sample(self, pid: int, tid: int, registers: list[int]) -> None:
+        pointer = registers[self._register]
+        mapping = self._spaces.find(pid, pointer)
+        if mapping is not None:
+            threads = self._lowest.setdefault((pid, mapping.start), {})
+            threads[tid] = min(pointer, threads.get(tid, pointer))
+
+    def owner(self, pid: int, address: int) -> int | None:
+        """The thread whose stack holds the address; with several in one mapping, the one nearest
+        below."""
+        mapping = self._spaces.find(pid, address)
+        threads = self._lowest.get((pid, mapping.start)) if mapping is not None else None
+        if not threads:
+            return None
+        below = [tid for tid, pointer in threads.items() if pointer <= address + 4096]
+        owner = max(below, key=lambda tid: threads[tid], default=None)
+        among_heap = len(threads) > 1 and owner is not None
+        return None if among_heap and address > threads[owner] + SMALL_STACK else owner
+
+
+class _StorageCopy(NamedTuple):
+    """A thread's copy of a module's data."""
+
+    begin: int
+    tid: int
+    path: str
+
+
+class _ThreadStorage:
+    """Blocks of all threads of one run."""
+
+    def __init__(self, spaces: Spaces) -> None:
+        self._spaces = spaces
+
+    def find(self, pid: int, address: int) -> Object | None:
+        """What lies at an address, where it is a thread's copy of a module's data."""
+        blocks = self._blocks.get(pid, [])
+        at = bisect.bisect_right(blocks, address, key=lambda block: block.begin) - 1
+        if at < 0:
+            return None
+        begin, tid, path = blocks[at]
+        file = module(self._spaces.store.here(path))
+        if file.thread_data is None or address >= begin + file.thread_data[1]:
+            return None
+        symbol, name = lookup(file.thread_locals, address - begin), PurePath(path).name
+        if symbol is None:
+            return Object("thread_local", file=name, thread=tid, start=address)
+        offset, start = address - begin - symbol.address, begin + symbol.address
+        return Object("thread_local", offset, demangle(symbol.name), name, tid, start=start)
+
+    @cached_property
+    def _blocks(self) -> dict[int, list[_StorageCopy]]:
+        """By process, in order of addresses."""
+        return {pid: sorted(self._of(pid)) for pid in self._spaces.threads}
+
+    def _of(self, pid: int) -> Iterator[_StorageCopy]:
+        files = self._files(pid)
+        for tid, thread in self._spaces.threads[pid].items():
+            for number, begin in enumerate(thread.blocks, 1):
+                if begin and number in files:
+                    yield _StorageCopy(begin, tid, files[number])
+
+    def _files(self, pid: int) -> dict[int, str]:
+        """The file of each module's number; where no C library says where the number stands, the
+        program's alone, which is 1."""
+        entries = [(self._path(pid, entry), entry) for entry in self._spaces.modules.get(pid, [])]
+        libraries = (
+            self._spaces.store.here(path)
+            for path, _ in entries
+            if PurePath(path).name.startswith(("libc.", "libc-"))
+        )
+        offset = next((o for o in map(_offset_of_number, libraries) if o), 0)
+        found = {}
+        for path, entry in entries:
+            number = (
+                entry.words[offset // 8]
+                if 0 < offset // 8 < len(entry.words)
+                else int(bool(entry.path))
+            )
+            if number and path:
+                found[number] = path
+        return found
+
+    def _path(self, pid: int, entry: LinkMap) -> str:
+        if entry.path or len(entry.words) <= _DYNAMIC:
+            return entry.path
+        mapping = self._spaces.find(pid, entry.words[_DYNAMIC])
+        return mapping.path if mapping else ""
+
+
+def _offset_of_number(path: str) -> int:
+    """Where a link map has the module's number, if the file is a C library that says so."""
+    symbol = next((s for s in module(path).variables if s.name == _NUMBER), None)
+    said = content(path, symbol.address, 12) if symbol else b""
+    return struct.unpack("<3I", said)[2] if len(said) == 12 else 0
+
+
+class Addresses:
+    """Names of code and data of one run."""
+
+    def __init__(self, spaces: Spaces, stacks: Stacks, heap: Heap | None = None) -> None:
+        self.spaces, self.code, self._stacks, self._heap = spaces, Names(spaces), stacks, heap
+        self._storage = _ThreadStorage(spaces)
+
+    def object(self, pid: int, address: int, when_ns: int) -> Object:
+        """What lay at an address of a process at a time."""
+        # Before the heap, which the blocks of libraries are taken from.
+        mine = self._storage.find(pid, address)
+        if mine is not None:
+            return mine
+        block = self._heap.find(pid, address, when_ns) if self._heap else None
+        if block is not None:
+            return self._block(pid, block, address)
+        mapping = self.spaces.find(pid, address)
+        if mapping is None:
+            return Object("unknown", address)
+        inside = address - mapping.start
+        if mapping.shared and is_named(mapping):
+            nameless = mapping.path.startswith(("/dev/zero", "//anon"))
+            label = "" if nameless else PurePath(mapping.path).name
+            return Object("shared_mapping", inside + mapping.offset, file=label)
+        variable = self.code.variable(pid, address)
+        if variable is not None:
+            symbol, offset, file = variable
+            start = address - offset if symbol else address
+            return Object("static", offset, symbol, file, start=start)
+        owner = self._stacks.owner(pid, address)
+        if owner is not None or mapping.path == "[stack]":
+            return Object("stack", thread=pid if owner is None else owner)
+        if mapping.path == "[heap]":
+            return Object("heap")
+        return Object("mapping", inside, size=mapping.length)
+
+    def one_block(self, pid: int, addresses: Sequence[int], when_ns: int) -> bool:
+        """Whether these addresses are known to lie in one heap block."""
+        heap = self._heap
+        blocks = {heap.find(pid, at, when_ns) for at in addresses} if heap else {None}
+        return len(blocks) == 1 and None not in blocks
+
+    def allocation(self, pid: int, address: int, when_ns: int) -> list[tuple[int, int]]:
+        """The code that a heap block's name is made of: the allocating call and its caller."""
+        block = self._heap.find(pid, address, when_ns) if self._heap else None
+        return [(pid, at - 1) for at in self._callers(pid, block) if at] if block else []
+
+    def _callers(self, pid: int, block: Block) -> tuple[int, int]:
+        """Return addresses of the allocating call outside of system libraries, and of the call of
+        its function, or 0."""
+        names = self.code
+        inner, *above = [c for c in block.callers if not names.is_system(pid, c)] or block.callers
+        # A word of the stack is a caller's if the call before it leads to the function below it.
+        mine = names.extent(pid, inner)
+        caller = next((c for c in above if names.extent(pid, names.called(pid, c)) == mine), 0)
+        return inner, caller
+
+    def _block(self, pid: int, block: Block, address: int) -> Object:
+        names, (inner, caller) = self.code, self._callers(pid, block)
+        names.prepare([(pid, at - 1) for at in (inner, caller) if at])
+        named = names.name(pid, inner - 1)
+        where = names.where(pid, inner)
+        site = named.function if names.is_program(where.path) else ""
+        return Object(
+            "heap",
+            address - block.start,
+            size=block.size,
+            start=block.start,
+            allocator=named,
+            caller=names.name(pid, caller - 1) if caller else None,
+            site=(site or f"{named.module}+{where.address:#x}") if named.module else "",
+            allocated=(inner, caller),
+        )
+
+    def layout(self, pid: int, what: Object, code: Iterable[int]) -> types.Layout | None:
+        """Its type, by the code that allocates it or accesses it."""
+        names = self.code
+        block = what.kind == "heap"
+        if what.kind not in ("heap", "static", "thread_local") or (block and not what.size):
+            return None
+        own = names.where(pid, what.start).address if what.kind == "static" else 0
+        places = [names.where(pid, at - 1 if block else at) for at in what.allocated or code if at]
+        found = (
+            types.allocated(names.file(p.path), p.address, what.size)
+            if block
+            else types.variable(names.file(p.path), p.address, what.symbol, own)
+            for p in places
+            if p.path
+        )
+        return next((layout for layout in found if layout), None)
+
+
+def object_text(what: Object, whole: bool = False) -> str:
+    """An address's object, and where in it that lies unless the `whole` is meant."""
+    inside = "" if whole or not what.offset else f" + {what.offset}"
+    far = "" if whole else f" + {what.offset:#x}"
+    match what.kind:
+        case "static" if what.symbol:
+            return f"{what.symbol}{inside}"
+        case "static":
+            return f"static data of {what.file}" + ("" if whole else f" at {what.offset:#x}")
+        case "thread_local":
+            copy = f"{what.symbol}{inside}" if what.symbol else f"storage of {what.file}"
+            return f"thread-local {copy} of thread {what.thread}"
+        case "heap" if what.allocator:
+            at = "" if whole else f", + {what.offset}"
+            return f"heap block of {what.size} bytes allocated in {_allocation(what)}{at}"
+        case "heap":
+            return "heap block, allocating call unknown"
+        case "stack":
+            return f"stack or thread-local storage of thread {what.thread}"
+        case "shared_mapping":
+            return f"shared mapping ({what.file or 'anonymous'}){far}"
+        case "mapping":
+            return f"anonymous memory, {_size(what.size)} mapped" + (far and f",{far}")
+        case _:
+            return f"unknown memory at {what.offset:#x}"
+
+
+def line_text(objects: Sequence[Object]) -> str:
+    """What lies at several addresses of one line: the first in full, then what else is there."""
+    apart: dict[Object, Object] = {}
+    for what in objects:
+        apart.setdefault(what.apart, what)
+    first, *named = map(object_text, apart.values())
+    more = f" and {len(named) - MOST_NAMES} more" if len(named) > MOST_NAMES else ""
+    return ", ".join([first, *named[:MOST_NAMES]]) + more
+
+
+def table_text(what: Object | tuple[str, list[str]], lines: int) -> str:
+    """An object on several lines, or objects of one type with the fields that are used."""
+    if isinstance(what, Object):
+        return f"{object_text(what, whole=True)}, on {lines} lines"
+    name, fields = what
+    used = f" ({', '.join(fields[:MOST_FIELDS])})" if fields else ""
+    return f"objects of type {name}{used}, on {lines} lines"
+
+
+def place_text(named: AddressName) -> str:
+    """A function, with file name and line where they are known."""
+    return f"{named.function} ({PurePath(named.source).name})" if named.source else named.function
+
+
+def _allocation(what: Object) -> str:
+    called = f", called from {place_text(what.caller)}" if what.caller else ""
+    return place_text(what.allocator) + called
+
+
+def _size(length: int) -> str:
+    return f"{length / 2**20:.0f} MiB" if length >= 2**20 else f"{length // 1024} KiB"

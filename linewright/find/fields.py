@@ -1,0 +1,123 @@
+"""The fields on a line, by the debug information of the code that uses it, and the type's layout in
+which each thread has its own lines."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from linewright.elf import types
+from linewright.elf.types import Accessed, Layout
+from linewright.find.addresses import Addresses, Object
+from linewright.find.decode import DWARF_REGISTERS, Decoder, Operand
+from linewright.find.evidence import LINE, Evidence, SiteKey, byte_mask
+from linewright.find.names import FileAddress
+from linewright.find.results import APART, FieldBytes, LayoutAdvice
+from linewright.find.sites import hottest
+
+
+class TypedLine(NamedTuple):
+    """What the debug information says of a line."""
+
+    fields: list[FieldBytes]
+    advised: LayoutAdvice | None
+    """Of a type whose parts threads shall have on lines of their own."""
+
+
+class Fields:
+    """Types of what one run's lines hold; each instruction is looked up once."""
+
+    def __init__(self, addresses: Addresses, decoder: Decoder, arch: str) -> None:
+        self._addresses, self._names, self._decoder = addresses, addresses.code, decoder
+        self._dwarf_registers = DWARF_REGISTERS[arch]
+        self._types: dict[FileAddress, Accessed | None] = {}
+
+    def of(self, e: Evidence, first: Object, separate: bool) -> TypedLine:
+        """Of the line's `first` object where it has a type, else of what pointers lead to."""
+        layout = self._addresses.layout(e.pid, first, [key.ip for key in hottest(e)])
+        if layout is None:
+            return TypedLine(self._pointed(e), None)
+        name = layout.name if first.kind == "heap" else first.symbol
+        fields = fields_on(layout, first.start, name, e.address)
+        return TypedLine(fields, separated(layout, first.start, fields, e) if separate else None)
+
+    def type_of(self, whole: Evidence) -> tuple[str, list[str]] | None:
+        """The type of objects on many lines, with its fields that are used; None where it is not
+        known or there are several."""
+        if self._names.variable(whole.pid, whole.address) is not None:
+            return None
+        typed = [t for key in whole.sites for t in [self.behind(whole, key)] if t]
+        if len({t.layout.name for t in typed}) != 1:
+            return None
+        used = {f.path for t in typed for f in t.layout.fields(t.offset, t.offset + 1)}
+        return typed[0].layout.name, sorted(used - {""})
+
+    def _pointed(self, e: Evidence) -> list[FieldBytes]:
+        """The fields on a line of objects without a type of their own (on a stack, of Go's heap),
+        by the pointers that the line's accesses go through."""
+        found: dict[int, FieldBytes] = {}
+        for key in e.sites:
+            typed = self.behind(e, key)
+            if typed is not None:
+                start = self._operand(e, key).address(e.example(key).registers) - typed.offset
+                fields = fields_on(typed.layout, start, typed.layout.name, e.address)
+                found |= {f.offset: f for f in fields}
+        return [found[at] for at in sorted(found)]
+
+    def behind(self, e: Evidence, key: SiteKey) -> Accessed | None:
+        """What a site accesses through a pointer in a register."""
+        where, operand = self._names.where(key.pid, key.ip), self._operand(e, key)
+        if operand is None or not where.path or operand.base not in self._dwarf_registers:
+            return None
+        if where not in self._types:
+            register = self._dwarf_registers.index(operand.base)
+            file = self._names.file(where.path)
+            self._types[where] = types.pointed(file, where.address, register, operand.displacement)
+        return self._types[where]
+
+    def _operand(self, e: Evidence, key: SiteKey) -> Operand | None:
+        """The site's access, where a register and a number make its address."""
+        sample = e.example(key)
+        operands = self._decoder.operands(key.pid, sample.ip, sample.bits) if sample else ()
+        return next((o for o in operands if o.ip == key.ip and o.index < 0 <= o.base), None)
+
+
+def fields_on(layout: Layout, start: int, name: str, line: int) -> list[FieldBytes]:
+    """The fields on a line of an object with a name."""
+    at = line - start
+    return [
+        FieldBytes(offset=f.offset - at, bytes=f.size, name=name + f.path)
+        for f in layout.fields(max(0, at), min(at + LINE, layout.size))
+    ]
+
+
+def separated(
+    layout: Layout, start: int, fields: list[FieldBytes], e: Evidence
+) -> LayoutAdvice | None:
+    """The type with a line for each thread's part: where threads use different elements of an
+    array, its elements; else the fields at which another thread's begin."""
+    owners, users = [], [t.touched for t in e.threads.values()]
+    if e.tasks:
+        users = [sum(byte_mask(*run) for run in part) for part in e.tasks.parts]
+    for field in fields:
+        mask = byte_mask(max(0, field.offset), field.bytes + min(0, field.offset))
+        owners.append((field, frozenset(i for i, used in enumerate(users) if used & mask)))
+    owners = [(field, who) for field, who in owners if who]
+    element = {field.name.partition("]")[0]: who for field, who in owners}
+    count, starts = max(1, layout.size // layout.element), {}
+    if count == 1 or any(who != element[f.name.partition("]")[0]] for f, who in owners):
+        for (_, before), (field, who) in pairwise(owners):
+            if who != before:
+                starts.setdefault((e.address + field.offset - start) % layout.element, field.name)
+        if not starts:
+            return None
+        starts.pop(0, None)  # an element's own beginning follows from its size
+    return LayoutAdvice(
+        type=layout.name,
+        bytes_before=layout.element,
+        bytes_after=layout.element,
+        count=count,
+        aligned=[starts[at] for at in sorted(starts)],
+        starts=sorted(starts),
+        offset=start - e.address,
+    ).at(APART)

@@ -1,0 +1,249 @@
+"""Which lines of a run several threads use, from the evidence of each: kind, object, sites and
+share of time with its interval, in the order of what they cost."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from linewright.analysis.intervals import wilson_score
+from linewright.find.addresses import Addresses, line_text, table_text
+from linewright.find.decode import Decoder
+from linewright.find.evidence import (
+    LINE,
+    Evidence,
+    LineEvidence,
+    LinePlace,
+    paired,
+    runs,
+    sharing_kind,
+)
+from linewright.find.fields import Fields
+from linewright.find.movement import Ticks, Use, movement, table_movement
+from linewright.find.results import LineFacts, Movement, SharingKind, ThreadShare, Touch
+from linewright.find.sites import Sites
+from linewright.find.stream import Sample
+
+MOST_LISTED = 20
+MOST_TOUCHES = 16
+FEWEST_SAMPLES = 3
+"""Samples that a line needs beside watchpoints' word: one stray decoding makes no finding."""
+
+
+FEWEST_LINES = 16
+"""Lines that one instruction uses, each below SMALL of the samples, from which they are summed
+up: a table that is hot as a whole."""
+SMALL = 0.01
+FEWEST_MET = 3
+"""Of them, lines that two threads were seen on, and the same as a share of those with two samples:
+less is chance."""
+FEWEST_MET_SHARE = 0.1
+FEWEST_TAKEOVERS = 32
+"""Times that a line changes hands under emulation before it is called travelling: what a thread is
+given at its start moves once."""
+_SHARED = ("true", "false")
+
+
+class _Found(NamedTuple):
+    """A line that is listed."""
+
+    evidence: Evidence
+    kind: SharingKind
+    wide: SharingKind
+    """The kind on 128 bytes."""
+    table: Sequence[Evidence] = ()
+    """The lines that it sums up."""
+
+
+class SharedLines:
+    """Names and orders the lines of one run."""
+
+    def __init__(
+        self,
+        addresses: Addresses,
+        lines: LineEvidence,
+        arch: str,
+        samples: Sequence[Sample] = (),
+        ticks: Sequence[Use] = (),
+    ) -> None:
+        """`samples` are all of the run; none where every access is seen."""
+        self._addresses, self._lines, self._ticks = addresses, lines, Ticks(ticks)
+        self._by_thread, self._total = Counter(s.tid for s in samples), len(samples)
+        decoder = Decoder(arch, addresses.spaces)
+        self._sites = Sites(addresses, decoder, samples, self._ticks)
+        self._fields = Fields(addresses, decoder, arch)
+        self.seldom = 0
+        """Shared lines that moved too seldom to be listed."""
+
+    def shared(self) -> list[LineFacts]:
+        """Lines that several threads use, on 64 bytes or on 128: what moves between CPUs first,
+        then by cost."""
+        tables = self._tables()
+        summed = {id(e) for table in tables for e in table.table}
+        found: list[_Found] = []
+        for place, evidence in self._lines.known.items():
+            if id(evidence) in summed:
+                continue
+            kind, wide = sharing_kind(evidence.threads.values()), self._wide(place)
+            if kind in _SHARED or wide in _SHARED:
+                if _enough(evidence):
+                    found.append(_Found(evidence, kind, wide))
+                else:
+                    self.seldom += 1
+        # What is shared on 128 bytes only comes behind what is shared on 64.
+        found.sort(key=lambda f: (f.kind not in _SHARED, -f.evidence.samples, -f.evidence.moved))
+        listed = [*found[:MOST_LISTED], *tables]
+        self._sites.prepare([*(f.evidence for f in listed), *self._lonely()])
+        lines = [self._facts(f) for f in listed]
+        if self._total:
+            lines.sort(key=lambda line: (line.kind not in _SHARED, -line.share.value))
+        return sorted(lines[:MOST_LISTED], key=lambda line: line.stays)
+
+    def _tables(self) -> list[_Found]:
+        """Lines of objects of one type, or of one object that one instruction uses, each too seldom
+        to be judged by itself, and all together: shared where two threads were seen on enough of
+        them."""
+        most, names = max(FEWEST_SAMPLES, SMALL * self._total), self._addresses.code
+        small = [
+            (e, key, names.where(key.pid, key.ip))
+            for e in self._lines.known.values()
+            if 0 < e.samples <= most
+            for ((key, _),) in [e.sites.most_common(1)]
+        ]
+        often = Counter(where for _, _, where in small)
+        groups: dict[tuple, list[Evidence]] = defaultdict(list)
+        for e, key, where in small:
+            mapping = self._addresses.spaces.find(e.pid, e.address)
+            static = names.variable(e.pid, e.address)
+            variable = static and (static.symbol, static.file)
+            many = static is None and often[where] >= FEWEST_MET
+            typed = self._fields.behind(e, key) if many else None
+            place = (where, mapping and mapping.start, variable)
+            groups[(typed.layout.name,) if typed else place].append(e)
+        found = []
+        for some in groups.values():
+            repeated = [e for e in some if e.samples > 1]
+            met = [sharing_kind(t.at_once() for t in e.threads.values()) for e in repeated]
+            kinds = Counter(kind for kind in met if kind in _SHARED)
+            enough = max(FEWEST_MET, FEWEST_MET_SHARE * len(repeated))
+            if len(some) >= FEWEST_LINES and kinds.total() >= enough:
+                first = min(some, key=lambda e: e.address)
+                whole = Evidence(first.place, first.pid, first.address)
+                for e in some:
+                    whole.add(e)
+                kind = kinds.most_common(1)[0][0]
+                found.append(_Found(whole, kind, kind, some))
+        return found
+
+    def alone(self) -> list[LineFacts]:
+        """Lines on which one thread's atomics take at least a hundredth of the samples."""
+        found = self._lonely()
+        self._sites.prepare(found)
+        return [self._facts(_Found(e, "alone", "alone")) for e in found]
+
+    def _lonely(self) -> list[Evidence]:
+        found = [
+            e
+            for place, e in self._lines.known.items()
+            if e.samples >= max(FEWEST_SAMPLES, SMALL * self._total)
+            and sharing_kind(e.threads.values()) in ("alone", "read")
+            and self._wide(place) not in _SHARED
+        ]
+        return sorted(found, key=lambda e: -e.samples)[:MOST_LISTED]
+
+    def _halves(self, place: LinePlace) -> list[Evidence | None]:
+        """The two lines of the 128 bytes."""
+        return [
+            self._lines.known.get(place._replace(line=place.line & ~1 | half)) for half in (0, 1)
+        ]
+
+    def _wide(self, place: LinePlace) -> SharingKind:
+        return sharing_kind(paired(*self._halves(place)))
+
+    def _movement(self, found: _Found, line_bytes: int) -> Movement | None:
+        """Of the line, of the pair where only that is shared, or of many lines together."""
+        if found.table:
+            lines = [e.uses() for e in found.table]
+            return table_movement(lines, self._ticks) if any(lines) else None
+        halves = [found.evidence]
+        if line_bytes != LINE:
+            halves = [half for half in self._halves(found.evidence.place) if half]
+        uses = [use for half in halves for use in half.uses()]
+        return movement(uses, self._ticks) if uses else None
+
+    def _facts(self, found: _Found) -> LineFacts:
+        e, kind, wide, table = found
+        where = _used(e)
+        objects = [self._addresses.object(e.pid, at, e.when_ns) for at in where]
+        first = objects[0]
+        typed = self._fields.of(e, first, separate=kind == "false")
+        wide_only = kind not in _SHARED and wide in _SHARED
+        line_bytes = 2 * LINE if wide_only else LINE
+        return LineFacts(
+            address=e.address,
+            pid=e.pid,
+            line_bytes=line_bytes,
+            kind=kind,
+            kind_128=wide,
+            certainty="exact" if e.accesses else "watched" if e.watched else "sampled",
+            object=table_text(self._fields.type_of(e) or first, len(table))
+            if table
+            else line_text(objects),
+            object_kind=first.kind,
+            allocated_in=first.site,
+            one_block=not table and self._addresses.one_block(e.pid, where, e.when_ns),
+            share=None if e.accesses else wilson_score(e.samples, self._total),
+            estimated=2 * e.near > e.samples,
+            reach=self._sites.reach(e) if e.near else None,
+            lines=len(table) or 1,
+            fields=typed.fields,
+            advised=typed.advised,
+            accesses=e.accesses,
+            movement=self._movement(found, line_bytes),
+            tasks=e.tasks,
+            touches=self._touches(e),
+            threads=len(e.threads),
+            slowed=self._slowed(e),
+            sites=self._sites.of(e, one_line=not table),
+        )
+
+    def _touches(self, e: Evidence) -> list[Touch]:
+        """Each thread's bytes, those of neighbours together."""
+        threads = sorted(e.threads.items(), key=lambda pair: (runs(pair[1].touched), pair[0]))
+        return [
+            Touch(
+                thread=tid,
+                name=self._addresses.spaces.names.get(tid, ""),
+                bytes=runs(t.touched),
+                writes=bool(t.written),
+                reads=bool(t.read),
+            )
+            for tid, t in threads[:MOST_TOUCHES]
+        ]
+
+    def _slowed(self, e: Evidence) -> list[ThreadShare]:
+        """Each thread's own share at the line, those with most samples there first."""
+        return [
+            ThreadShare(
+                thread=tid,
+                name=self._addresses.spaces.names.get(tid, ""),
+                share=own,
+                plain=e.near_by_thread[tid] / number,
+            )
+            for tid, number in Counter(s.tid for s in e.samples_at()).most_common(MOST_TOUCHES)
+            for own in [wilson_score(number, self._by_thread[tid])]
+            if own is not None
+        ]
+
+
+def _enough(evidence: Evidence) -> bool:
+    if evidence.accesses:
+        return evidence.moved >= FEWEST_TAKEOVERS
+    return evidence.watched or evidence.samples >= FEWEST_SAMPLES
+
+
+def _used(e: Evidence) -> list[int]:
+    """Addresses at which used bytes of a line begin."""
+    offsets = {at for t in e.threads.values() for at, _ in runs(t.touched)}
+    return [e.address + at for at in sorted(offsets) or [0]]

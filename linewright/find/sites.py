@@ -1,0 +1,144 @@
+"""The instructions that use a line: their names, who calls them, and where their stalls surface."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from linewright.analysis.intervals import wilson_score
+from linewright.elf.outline_helpers import is_helper
+from linewright.find.addresses import Addresses, place_text
+from linewright.find.decode import Decoder
+from linewright.find.evidence import Evidence, SiteKey, runs
+from linewright.find.movement import Ticks, movement
+from linewright.find.results import Site
+from linewright.find.stream import Sample
+from linewright.schema import Estimate
+
+MOST_SITES = 8
+
+
+class Sites:
+    """Names instructions of one run."""
+
+    def __init__(
+        self, addresses: Addresses, decoder: Decoder, samples: Sequence[Sample], ticks: Ticks
+    ) -> None:
+        self._addresses, self._names, self._decoder = addresses, addresses.code, decoder
+        self._samples, self._ticks = samples, ticks
+
+    def prepare(self, evidence: Sequence[Evidence]) -> None:
+        """Source lines of everything that will be named, asked for at once: the symboliser reads a
+        program's debug information anew each time."""
+        wanted = []
+        for e in evidence:
+            for at in {at for t in e.threads.values() for at, _ in runs(t.touched)}:
+                wanted += self._addresses.allocation(e.pid, e.address + at, e.when_ns)
+            for key in hottest(e):
+                wanted.append((key.pid, key.ip))
+                caller = self._caller(key, e)
+                if caller:
+                    wanted.append((key.pid, caller - 1))
+        self._names.prepare(wanted)
+        above = [
+            (key.pid, at - 1)
+            for e in evidence
+            for key in hottest(e)
+            for sample in [e.example(key)]
+            if sample and self._names.is_header(key.pid, key.ip)
+            for at in self._names.callers(sample)
+        ]
+        self._names.prepare(above)
+
+    def of(self, e: Evidence, one_line: bool = True) -> list[Site]:
+        """The most frequent ones. Sites of one file and address are one, whichever process ran
+        them; whether each moves the line is asked of `one_line`, not of many together."""
+        counts: Counter[tuple] = Counter()
+        keys: dict[tuple, list[SiteKey]] = defaultdict(list)
+        for key, number in e.sites.items():
+            where = self._names.where(key.pid, key.ip)
+            same = (where, key.access, key.caller if self._is_helper(key) else 0)
+            counts[same] += number
+            keys[same].append(key)
+        return [
+            self._site(e, keys[same], same[0].address, number, one_line)
+            for same, number in counts.most_common(MOST_SITES)
+        ]
+
+    def _site(
+        self, e: Evidence, keys: Sequence[SiteKey], offset: int, number: int, one_line: bool
+    ) -> Site:
+        key, uses = keys[0], e.uses(*keys) if one_line else []
+        named = self._names.name(key.pid, key.ip)
+        caller, total = self._caller(key, e), len(self._samples)
+        exact = bool(e.accesses)
+        return Site(
+            instruction=key.mnemonic or self._decoder.mnemonic(key.pid, key.ip),
+            module=named.module,
+            function=named.function,
+            offset=offset,
+            source=named.source,
+            caller=place_text(self._names.name(key.pid, caller - 1)) if caller else "",
+            access=key.access,
+            role=self._decoder.role(key.pid, key.ip),
+            share=0.0 if exact or not total else min(1.0, number / total),
+            accesses=number if exact else 0,
+            movement=movement(uses, self._ticks) if uses else None,
+        )
+
+    def reach(self, e: Evidence) -> Estimate | None:
+        """The part of the samples that fall into the functions which access the line, or into
+        their callers: where stalls of its plain accesses surface."""
+        functions = set()
+        for key in e.sites:
+            functions.add(self._names.extent(key.pid, key.ip))
+            sample = e.example(key)
+            caller = self._outside(sample) if sample else 0
+            if caller:
+                functions.add(self._names.extent(key.pid, caller - 1))
+        places = Counter((s.pid, s.ip) for s in self._samples if s.tid in e.threads)
+        inside = sum(n for at, n in places.items() if self._names.extent(*at) in functions)
+        return wilson_score(max(inside, e.samples), len(self._samples))
+
+    def _outside(self, sample: Sample) -> int:
+        """The first address on the stack that may be of a caller in no system library, or 0."""
+        names, pid = self._names, sample.pid
+        return next(
+            (
+                address
+                for address in (*sample.top, *sample.chain[1:])
+                if names.is_code(pid, address) and not names.is_system(pid, address)
+            ),
+            0,
+        )
+
+    def _caller(self, key: SiteKey, e: Evidence) -> int:
+        """For a site in a system library, in a header's function or an outline helper: the first
+        return address outside of them, or 0."""
+        sample, helper = e.example(key), self._is_helper(key)
+        if key.caller and (helper or self._names.is_system(key.pid, key.ip)):
+            return key.caller + 1
+        if self._names.is_unlisted(key.pid, key.ip):
+            return 0
+        if sample is not None and self._names.is_header(key.pid, key.ip):
+            return next((at for at in self._names.callers(sample) if self._is_own(key.pid, at)), 0)
+        if sample is None or not (helper or self._names.is_system(key.pid, key.ip)):
+            return 0
+        if helper and len(sample.registers) > 30:
+            return sample.registers[30]
+        return self._outside(sample)
+
+    def _is_own(self, pid: int, address: int) -> bool:
+        """A return address in the program's own source."""
+        names = self._names
+        code = names.is_code(pid, address) and not names.is_system(pid, address)
+        return code and not names.is_header(pid, address - 1)
+
+    def _is_helper(self, key: SiteKey) -> bool:
+        """An outline helper of arm64: what matters is where it is called from."""
+        return is_helper(self._names.name(key.pid, key.ip).function)
+
+
+def hottest(e: Evidence) -> list[SiteKey]:
+    """The line's sites that are named."""
+    return [key for key, _ in e.sites.most_common(MOST_SITES)]
