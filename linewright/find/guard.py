@@ -29,7 +29,7 @@ SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 def travelling(result: Result) -> list[Hot]:
     """Lines of 64 bytes that may move between CPUs."""
-    return [h for h in result.lines if h.kind in ("true", "false") and not h.stays]
+    return [h for h in result.lines if h.verdict.travels]
 
 
 def name(hot: Hot) -> str:

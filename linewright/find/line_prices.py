@@ -228,7 +228,7 @@ def measured(forms: Sequence[str], cpu_model: str, on: str = "local") -> tuple[P
 def ceiling_of(hot: LineFacts, prices: Prices | None, arch: str) -> Ceiling | None:
     """What an end of the line's contention could bring; one that stays on one CPU at a time has
     none."""
-    if hot.stays:
+    if hot.verdict.stays:
         return None
     return (prices and prices.ceiling(hot, arch)) or _estimated(hot)
 

@@ -11,11 +11,10 @@ from typing import Literal
 from linewright.elf.outline_helpers import is_helper
 from linewright.find.evidence import LINE
 from linewright.find.notes import note
-from linewright.find.results import APART, Hot, LineFacts, Site
+from linewright.find.results import APART, Hot, LineFacts, Site, bystanders, is_lock, used_in
 
 _COUNTING = ("lock add", "lock sub", "lock inc", "lock dec", "lock xadd", "ldadd", "stadd")
 _REFERENCES = ("_M_release", "_M_add_ref", "shared_ptr", "Arc<", "refcount", "intrusive_ptr")
-_LOCKS = ("mutex_lock", "mutex_unlock", "rwlock_unlock", "spin_lock", "lll_lock")
 MOSTLY = 4
 """So many times the writers' share of the samples, at least, where readers dominate."""
 _READ, _WRITE = ("rdlock", "lock_shared"), ("wrlock",)
@@ -81,7 +80,8 @@ def remedy(hot: LineFacts, apart: int | None = None) -> str:
 
 
 def _remedy(hot: LineFacts, apart: int | None) -> str:
-    if hot.kind != "true" or hot.stays:
+    verdict = hot.verdict
+    if verdict.stays or verdict.line_bytes == 128 or verdict.sharing in ("", "false"):
         return TEXTS[_without_true_sharing(hot, apart)]
     key = _for_true_sharing(hot.sites)
     more = [TEXTS["policy"]] if _switchable(hot) else []
@@ -91,12 +91,12 @@ def _remedy(hot: LineFacts, apart: int | None) -> str:
 
 
 def _without_true_sharing(hot: LineFacts, apart: int | None) -> str:
-    if hot.stays:
+    if hot.verdict.stays:
         return "stays"
-    if hot.kind == "false":
-        return "within" if hot.one_block else "tasks" if hot.tasks else "false"
-    if hot.kind_128 in ("true", "false"):
+    if hot.verdict.line_bytes == 128:
         return "pairs" if apart is None else "no_pairs" if apart <= LINE else "in_pairs"
+    if hot.verdict.sharing == "false":
+        return "within" if hot.one_block else "tasks" if hot.tasks else "false"
     return "alone"
 
 
@@ -107,18 +107,9 @@ def _switchable(hot: LineFacts) -> bool:
 
 
 def _bystanders(hot: LineFacts) -> str:
-    """What to do for threads that use none of the bytes that others write: to them the line is
-    falsely shared."""
-    masks = {t.thread: sum(((1 << size) - 1) << at for at, size in t.bytes) for t in hot.touches}
-    writers = {t.thread for t in hot.touches if t.writes}
-    alone = [
-        tid
-        for tid, mask in masks.items()
-        if not any(
-            mask & masks[other] for other in masks if other != tid and {tid, other} & writers
-        )
-    ]
-    if not alone or hot.threads > len(hot.touches):
+    """What to do for threads to which the line is falsely shared."""
+    alone = bystanders(hot)
+    if not alone:
         return ""
     one = len(alone) == 1
     return (
@@ -134,9 +125,10 @@ def _for_true_sharing(sites: Sequence[Site]) -> str:
     atomics = [s.instruction for s in sites if s.access == "atomic"]
     if use := lock_use(sites):
         return use
-    for key, names in (("lock", _LOCKS), ("references", _REFERENCES)):
-        if any(name in functions for name in names):
-            return key
+    if is_lock(sites):
+        return "lock"
+    if any(name in functions for name in _REFERENCES):
+        return "references"
     if any(s.role == "waits" for s in sites[:2]):
         return "waits"
     if any(s.role == "old value" for s in sites):
@@ -156,19 +148,22 @@ def next_command(
 ) -> str:
     """The command that proves or prices the remedy, for the machine that the program ran `on`;
     `heap`: names of blocks were asked for already."""
-    if hot.stays:
+    verdict = hot.verdict
+    if verdict.stays or verdict.line_bytes == 128 or not verdict.sharing:
         return ""
     where = place(on)
     program = " ".join(map(shlex.quote, command)) if command else "PROGRAM …"
-    if hot.kind == "false" and hot.allocated_in and not hot.one_block:
+    if verdict.sharing == "false" and hot.allocated_in and not hot.one_block:
         return f"linewright trial{where} --pad {shlex.quote(hot.allocated_in)} -- {program}"
-    if hot.kind == "false" and hot.object_kind == "heap" and not (hot.allocated_in or heap):
+    if verdict.sharing == "false" and hot.object_kind == "heap" and not (hot.allocated_in or heap):
         return f"linewright find{where} --heap -- {program}"
-    if hot.kind == "true" and lock_use(hot.sites) == "readers" and replaceable(hot.sites):
+    if verdict.sharing == "false":
+        return ""
+    if lock_use(hot.sites) == "readers" and replaceable(hot.sites):
         return f"linewright trial{where} --locks -- {program}"
-    if hot.kind == "true" and _switchable(hot):
+    if _switchable(hot):
         return f"linewright trial{where} -- {program}"
-    if hot.kind == "true" and any(s.access == "atomic" for s in hot.sites):
+    if any(s.access == "atomic" for s in hot.sites):
         return f"linewright measure{where}" + (
             " --plan percpu" if _for_true_sharing(hot.sites) == "counting" else ""
         )
@@ -196,9 +191,3 @@ def replaceable(sites: Sequence[Site]) -> bool:
 
 def _share(sites: Sequence[Site], names: Sequence[str]) -> float:
     return sum(s.share or s.accesses for s in sites if any(n in used_in(s) for n in names))
-
-
-def used_in(site: Site) -> str:
-    """The function that an access is of: of an outline helper (arm64) the one that called it, as
-    glibc's locks do there."""
-    return site.caller if is_helper(site.function) else site.function

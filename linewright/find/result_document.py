@@ -14,6 +14,7 @@ from linewright.find.results import (
     FieldBytes,
     Hot,
     LayoutAdvice,
+    LineFacts,
     Movement,
     Result,
     Site,
@@ -33,22 +34,18 @@ MOST_USERS = 16
 SHOWN = 5
 """Lines on the page; ``--json`` has all."""
 FENCE = ", a full fence: it waits for the stores before it, whose lines may be what costs"
-_KINDS = {
-    "true": "true sharing",
-    "false": "false sharing",
-    "alone": "alone",
-    "read": "read by several",
-}
+_STAYS = {"by_turns": "shared by turns", "one_cpu": "shared, on one CPU"}
 
 
-def kind_text(hot: Hot) -> str:
-    """The kind, and what 128 bytes change about it."""
-    if hot.stays:
-        return "shared by turns" if hot.movement.answer == "by_turns" else "shared, on one CPU"
-    said = _KINDS[hot.kind]
-    if hot.kind not in ("true", "false") and hot.kind_128 in ("true", "false"):
-        return f"{_KINDS[hot.kind_128]} on 128-byte lines only"
-    return said
+def kind_text(hot: LineFacts) -> str:
+    """The verdict in two or three words."""
+    verdict = hot.verdict
+    if verdict.stays:
+        return _STAYS[verdict.answer]
+    if not verdict.sharing:
+        return "read by several" if hot.kind == "read" else "alone"
+    how = "false sharing" if verdict.sharing == "false" else "true sharing"
+    return f"{how} on 128-byte lines only" if verdict.line_bytes == 128 else how
 
 
 def bytes_text(touches: list[Touch], threads: int, fields: Sequence[FieldBytes] = ()) -> list[str]:
@@ -309,8 +306,8 @@ def _helpers(result: Result) -> Topic:
 
 def headline(result: Result) -> str:
     """What was found, from how much, at what cost."""
-    moving = [hot for hot in result.lines if not hot.stays]
-    wide = sum(hot.line_bytes == 128 for hot in moving)
+    moving = [hot for hot in result.lines if not hot.verdict.stays]
+    wide = sum(hot.verdict.line_bytes == 128 for hot in moving)
     count = len(moving) - wide
     staying = len(result.lines) - len(moving)
     found = (
@@ -362,18 +359,18 @@ def _details(number: int, hot: Hot) -> Topic:
     if hot.kind == "false" and hot.lines == 1 and hot.touches:
         users = "threads " + " ".join(str(t.thread) for t in hot.touches)
         marks = picture(_tasks(hot) or hot.touches, hot.fields)
-        before = "before: " if hot.advised and not hot.stays else ""
+        before = "before: " if hot.advised and not hot.verdict.stays else ""
         lines.append(f"{before}{_eights(marks)}   1, 2, … are {'tasks' if hot.tasks else users}")
         lines += [after_text(hot, marks)] if before else []
     for site in hot.sites[:3]:
         share = f"{numbers.percent(site.share, False)}  " if hot.share is not None else ""
         stays = _SITE_STAYS.get(site.movement.answer, "") if site.movement else ""
-        lines.append(f"{share}{site_text(site)}{'' if hot.stays else stays}")
+        lines.append(f"{share}{site_text(site)}{'' if hot.verdict.stays else stays}")
     lines += [movement_text(hot.movement)] if hot.movement else []
-    lines += [tasks_text(hot.tasks)] if hot.tasks and not hot.stays else []
+    lines += [tasks_text(hot.tasks)] if hot.tasks and not hot.verdict.stays else []
     lines += [ceiling_text(hot.ceiling)] if hot.ceiling else []
     lines += [hot.remedy] if hot.remedy else []
-    lines += [advised_text(hot.advised)] if hot.advised and not hot.stays else []
+    lines += [advised_text(hot.advised)] if hot.advised and not hot.verdict.stays else []
     lines += [f"next: {hot.next_command}"] if hot.next_command else []
     at = "" if " at 0x" in hot.object else f" at {hot.address:#x}"
     title = f"{number}  {hot.object}{at}: {kind_text(hot)}, {hot.certainty}"

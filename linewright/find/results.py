@@ -3,17 +3,25 @@ reading of it from a file."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
+from linewright.elf.outline_helpers import is_helper
 from linewright.errors import UserError
 from linewright.find.stream import U64, AnyLine, Source
 from linewright.records import bounded
 from linewright.schema import Estimate, Interval
 
+SHARED = ("true", "false")
+"""Kinds of lines that several threads use and one of them writes."""
+_LOCKS = (
+    *("mutex_lock", "mutex_unlock", "spin_lock", "lll_lock"),
+    *("rwlock_unlock", "rdlock", "lock_shared", "wrlock"),
+)
 _MARK = b'"linewright_find_result"'
 _MOST_BYTES = 64 << 20
 APART = 128
@@ -177,6 +185,31 @@ class Ceiling(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     is where their stalls surface."""
 
 
+class Verdict(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What all that was seen of a line comes to."""
+
+    answer: Literal["moves", "by_turns", "one_cpu", "alone", "undecided", "not_seen"]
+    """``moves``: CPUs use it at the same time; ``by_turns``: one CPU for a while, then another;
+    ``one_cpu``: several threads, one CPU; ``alone``: no two threads share it; ``undecided``:
+    shared, and too few samples to tell whether it moves; ``not_seen``: shared, and the source does
+    not say on which CPU."""
+    sharing: Literal["", "true", "false", "mixed", "lock"] = ""
+    """How threads share it; empty where none do. ``mixed``: several want the same bytes, and others
+    use other bytes only; ``lock``: truly, and the bytes are a lock."""
+    line_bytes: Literal[64, 128] = 64
+    """128: it is shared only where neighbouring lines of 64 bytes move together."""
+
+    @property
+    def stays(self) -> bool:
+        """One CPU at a time uses it: there is no contention to end."""
+        return self.answer in ("by_turns", "one_cpu")
+
+    @property
+    def travels(self) -> bool:
+        """It may move between CPUs as a line of 64 bytes."""
+        return self.line_bytes == 64 and self.answer in ("moves", "undecided", "not_seen")
+
+
 class LineFacts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One line of the program, and what was seen of it."""
 
@@ -223,11 +256,11 @@ class LineFacts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The threads that samples at the line are of, as many as `touches` lists."""
     sites: list[Site]
     accesses: U64 = 0
+    verdict: Verdict | None = None
+    """What it comes to, always made of the rest: results of before 27 November 2026 have none."""
 
-    @property
-    def stays(self) -> bool:
-        """Shown to be used by one CPU at a time: there is no contention to end."""
-        return self.movement is not None and self.movement.answer in ("by_turns", "one_cpu")
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "verdict", _verdict_of(self))
 
 
 class Hot(LineFacts, frozen=True, kw_only=True):
@@ -284,6 +317,47 @@ class Result(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     exit_code: int | None = None
     document: dict[str, Any] = {}
     """What is said of it, as ``linewright_document`` of every command."""
+
+
+def _verdict_of(line: LineFacts) -> Verdict:
+    """The one place that decides."""
+    wide = line.kind not in SHARED and line.kind_128 in SHARED
+    kind = line.kind_128 if wide else line.kind
+    if kind not in SHARED:
+        return Verdict(answer="alone")
+    sharing = kind
+    if kind == "true" and not wide:
+        sharing = "lock" if is_lock(line.sites) else "mixed" if bystanders(line) else "true"
+    moves = line.movement.answer if line.movement else "not_seen"
+    answer = "undecided" if moves == "open" else moves
+    return Verdict(answer=answer, sharing=sharing, line_bytes=128 if wide else 64)
+
+
+def bystanders(line: LineFacts) -> list[int]:
+    """Threads that use none of the bytes that others write: to them a truly shared line is falsely
+    shared. None where not all threads are listed."""
+    masks = {t.thread: sum(((1 << size) - 1) << at for at, size in t.bytes) for t in line.touches}
+    writers = {t.thread for t in line.touches if t.writes}
+    if line.threads > len(line.touches):
+        return []
+    return [
+        tid
+        for tid, mask in masks.items()
+        if not any(
+            mask & masks[other] for other in masks if other != tid and {tid, other} & writers
+        )
+    ]
+
+
+def is_lock(sites: Sequence[Site]) -> bool:
+    """Whether the functions that use it are a lock's."""
+    return any(name in used_in(site) for site in sites for name in _LOCKS)
+
+
+def used_in(site: Site) -> str:
+    """The function that an access is of: of an outline helper (arm64) the one that called it, as
+    glibc's locks do there."""
+    return site.caller if is_helper(site.function) else site.function
 
 
 def schemas() -> dict[str, dict]:

@@ -21,7 +21,7 @@ from linewright.find.evidence import (
 )
 from linewright.find.fields import Fields
 from linewright.find.movement import Ticks, Use, movement, table_movement
-from linewright.find.results import LineFacts, Movement, SharingKind, ThreadShare, Touch
+from linewright.find.results import SHARED, LineFacts, Movement, SharingKind, ThreadShare, Touch
 from linewright.find.sites import Sites
 from linewright.find.stream import Sample
 
@@ -42,7 +42,6 @@ FEWEST_MET_SHARE = 0.1
 FEWEST_TAKEOVERS = 32
 """Times that a line changes hands under emulation before it is called travelling: what a thread is
 given at its start moves once."""
-_SHARED = ("true", "false")
 
 
 class _Found(NamedTuple):
@@ -86,19 +85,19 @@ class SharedLines:
             if id(evidence) in summed:
                 continue
             kind, wide = sharing_kind(evidence.threads.values()), self._wide(place)
-            if kind in _SHARED or wide in _SHARED:
+            if kind in SHARED or wide in SHARED:
                 if _enough(evidence):
                     found.append(_Found(evidence, kind, wide))
                 else:
                     self.seldom += 1
         # What is shared on 128 bytes only comes behind what is shared on 64.
-        found.sort(key=lambda f: (f.kind not in _SHARED, -f.evidence.samples, -f.evidence.moved))
+        found.sort(key=lambda f: (f.kind not in SHARED, -f.evidence.samples, -f.evidence.moved))
         listed = [*found[:MOST_LISTED], *tables]
         self._sites.prepare([*(f.evidence for f in listed), *self._lonely()])
         lines = [self._facts(f) for f in listed]
         if self._total:
-            lines.sort(key=lambda line: (line.kind not in _SHARED, -line.share.value))
-        return sorted(lines[:MOST_LISTED], key=lambda line: line.stays)
+            lines.sort(key=lambda line: (line.verdict.line_bytes, -line.share.value))
+        return sorted(lines[:MOST_LISTED], key=lambda line: line.verdict.stays)
 
     def _tables(self) -> list[_Found]:
         """Lines of objects of one type, or of one object that one instruction uses, each too seldom
@@ -125,7 +124,7 @@ class SharedLines:
         for some in groups.values():
             repeated = [e for e in some if e.samples > 1]
             met = [sharing_kind(t.at_once() for t in e.threads.values()) for e in repeated]
-            kinds = Counter(kind for kind in met if kind in _SHARED)
+            kinds = Counter(kind for kind in met if kind in SHARED)
             enough = max(FEWEST_MET, FEWEST_MET_SHARE * len(repeated))
             if len(some) >= FEWEST_LINES and kinds.total() >= enough:
                 first = min(some, key=lambda e: e.address)
@@ -148,7 +147,7 @@ class SharedLines:
             for place, e in self._lines.known.items()
             if e.samples >= max(FEWEST_SAMPLES, SMALL * self._total)
             and sharing_kind(e.threads.values()) in ("alone", "read")
-            and self._wide(place) not in _SHARED
+            and self._wide(place) not in SHARED
         ]
         return sorted(found, key=lambda e: -e.samples)[:MOST_LISTED]
 
@@ -178,7 +177,7 @@ class SharedLines:
         objects = [self._addresses.object(e.pid, at, e.when_ns) for at in where]
         first = objects[0]
         typed = self._fields.of(e, first, separate=kind == "false")
-        wide_only = kind not in _SHARED and wide in _SHARED
+        wide_only = kind not in SHARED and wide in SHARED
         line_bytes = 2 * LINE if wide_only else LINE
         return LineFacts(
             address=e.address,
