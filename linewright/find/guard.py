@@ -22,7 +22,7 @@ from linewright.find.results import Hot, Result
 
 SEEN = 6.296
 """Samples that a line has on average if 95 in 100 runs see the three that make a finding
-(sharing_result.FEWEST_SAMPLES; Poisson: half the 95 % quantile of chi-squared with 6 degrees)."""
+(shared_lines.FEWEST_SAMPLES; Poisson: half the 95 % quantile of chi-squared with 6 degrees)."""
 _OF_A_RUN = re.compile(r" of thread \d+| \+ (?:0x)?[0-9a-f]+|, \d+ [KM]iB mapped.*| \(.*?\)")
 SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
