@@ -52,14 +52,14 @@ def export(
 
 def _exported(form: str, files: list[str], only: list[str]) -> bytes:
     from linewright.analysis import loading
+    from linewright.say import cell_rows
     from linewright.show.export import csv, parquet
 
     loaded = loading.load(files, note, only)
     require(len(loaded.summaries), files, "export")
     contexts = list(loaded.contexts.values())
-    if form == "csv":
-        return csv.of_cells(loaded.summaries).encode()
-    return parquet.of_cells(contexts, loaded.summaries)
+    rows = cell_rows.of_cells(loaded.summaries)
+    return csv.of_rows(rows).encode() if form == "csv" else parquet.of_rows(contexts, rows)
 
 
 def _open(path: str) -> BinaryIO:

@@ -419,7 +419,7 @@ def _show(contexts: list[Context], rows: list[Record], form: str) -> None:
     if form == "none":
         return
     # Imports NumPy, which takes longer than a refusal or the help may.
-    from linewright.show import result_formats
+    from linewright.commands import _result_formats as result_formats
 
     result_formats.show_records(contexts, rows, *form_and_view(form, False))
 

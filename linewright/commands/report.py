@@ -33,7 +33,7 @@ def report(
     themselves."""
     extras.need("images", "report")
     _check(out, files)
-    from linewright.show.report.material import gather
+    from linewright.say.page_material import gather
 
     material = gather(files, note)
     from linewright.show.report import report_page

@@ -32,8 +32,8 @@ def show(
     """Show the result of one or several record files."""
     form, view = form_and_view(form, every, why)
     from linewright.analysis import loading
+    from linewright.commands import _result_formats as result_formats
     from linewright.records import store
-    from linewright.show import result_formats
 
     with store.Store(files, note, only or ()) as stored:
         stored.read()

@@ -3,7 +3,8 @@ wait for a whole list stops to matter, and whether this kernel waits once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from linewright import numbers
 from linewright.analysis import across, cache_fit, dma_wait
@@ -13,6 +14,8 @@ from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary
 from linewright.families import CACHE, DMA
+from linewright.say.cell_figures import ENDS, rounded
+from linewright.say.document import DrawnCell
 from linewright.say.phrases import measure_on
 from linewright.say.sentence import Sentence, sentence
 
@@ -135,3 +138,53 @@ def dma_sentences(members: Sequence[Summary]) -> list[Sentence]:
         f"{numbers.figure(ns)} ns more in {longest.cell.operation} than for a coherent device"
     )
     return [*answers, sentence(cost, DMA.name, [longest.id], ns=ns)]
+
+
+WAITS = {"each": "a wait behind each entry", "once": "one wait for the list"}
+"""How a list is waited for, as charts name it."""
+
+
+def list_figures(cells: Iterable[DrawnCell], m: MachineAnswers) -> Iterator[dict[str, Any]]:
+    """What charts draw of each list that was maintained: its time for each line, and what the fit
+    gives for that."""
+    for cell, row in cells:
+        if not (cache_fit.concerns(cell) and row["status"] == "ok" and (row["ns"] or 0) > 0):
+            continue
+        lines, entries, waits = cache_fit.terms_of(cell, m.line_bytes)
+        group = cache_fit.group_of(cell)
+        fit = next((fit for fit in m.cache_fits if fit.group == group), None)
+        times = (row[f"ns{end}"] for end in ENDS)
+        per_line = [None if ns is None else rounded(ns / lines) for ns in times]
+        yield row | {
+            "state": group.state,
+            "align": group.align_bytes,
+            "bytes": int(cell.params["entry_bytes"]),
+            "entries": entries,
+            "lines": lines,
+            "wait": WAITS[str(cell.params["wait"])],
+            **dict(zip((f"ns{end}" for end in ENDS), per_line, strict=True)),
+            "fitted": rounded(fit.pass_ns(lines, entries, waits) / lines) if fit else None,
+        }
+
+
+def saving_figures(label: str, m: MachineAnswers) -> Iterator[dict[str, Any]]:
+    """What one wait saves, of aligned entries of each size the longest list."""
+    longest: dict[tuple, int] = {}
+    for saving in m.cache_savings:
+        key = (saving.group, saving.entry_bytes)
+        longest[key] = max(longest.get(key, 0), saving.entries)
+    for saving in m.cache_savings:
+        long = saving.entries == longest[(saving.group, saving.entry_bytes)]
+        if saving.percent and saving.group.align_bytes == 0 and long:
+            yield {
+                "series": label,
+                "form": saving.group.form,
+                "state": saving.group.state,
+                "bytes": saving.entry_bytes,
+                "entries": saving.entries,
+                "saved": rounded(saving.percent.value),
+                "saved_low": rounded(saving.percent.low),
+                "saved_high": rounded(saving.percent.high),
+                "each": rounded(saving.each_ns / 1e3),
+                "once": rounded(saving.once_ns / 1e3),
+            }

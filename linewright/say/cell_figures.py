@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from linewright import numbers
+from linewright.analysis import reader_cost
+from linewright.analysis.findings import ORDERS
 from linewright.analysis.summary import Summary
 from linewright.say.cost_words import doubt_mark
 from linewright.say.document import DrawnCell
 from linewright.say.name_words import in_english
 from linewright.say.phrases import modes_text
-from linewright.schema import Interval
+from linewright.schema import Cell, Interval
 
 LARGEST = 1e300
 """Twice or ten times as much is still a number."""
@@ -31,6 +33,7 @@ def _drawn(s: Summary) -> dict[str, Any]:
         "form": cell.form,
         "bits": cell.width_bits,
         "order": cell.order,
+        "order_place": ORDERS.index(cell.order) if cell.order in ORDERS else len(ORDERS),
         "contention": of.sharers,
         "situation": of.words(),
         "work": cell.work_iters,
@@ -51,6 +54,16 @@ def _drawn(s: Summary) -> dict[str, Any]:
         "mark": doubt_mark(s),
         "remark": _remark(s),
         "launches": s.launches,
+        **(_readers(cell) if reader_cost.concerns(cell) else {}),
+    }
+
+
+def _readers(cell: Cell) -> dict[str, Any]:
+    """Of a cell with readers how many there are, how long they stay, and who updates."""
+    return {
+        "readers": reader_cost.readers_of(cell),
+        "updater": reader_cost.updater_of(cell),
+        "delay": reader_cost.delay_of(cell),
     }
 
 

@@ -13,6 +13,7 @@ from linewright.analysis.machine_answers import MachineAnswers, machines_with_an
 from linewright.analysis.matrix import MatrixColumn, Row
 from linewright.analysis.price_list import Price
 from linewright.analysis.summary import Summary
+from linewright.say import cell_rows
 from linewright.say.cost_words import figure_cell
 from linewright.say.document import Cost, Document, document_of
 from linewright.say.headline import at_the_interconnect, headline
@@ -23,11 +24,11 @@ from linewright.say.model_error import errors_text, with_errors
 from linewright.say.name_words import FEW_LAUNCHES
 from linewright.say.phrases import measure_on
 from linewright.say.price_table import price_name, price_table
-from linewright.say.sentence import Sentence, sentence, sentence_as_written
+from linewright.say.sentence import Sentence, render_all, sentence, sentence_as_written
 from linewright.say.setting import setting
 from linewright.say.topics import topics
 from linewright.say.uses import use
-from linewright.say.verdict import undecided_sentences, verdict_of
+from linewright.say.verdict import undecided_sentences, verdict_of, verdict_sentences
 from linewright.schema import Context
 from linewright.units import cpu_text
 
@@ -52,6 +53,17 @@ def advise(
         for m in machines_with_answers(summaries, contexts)
         for made in [document(m)]
     ]
+
+
+def for_programs(summaries: Sequence[Summary], contexts: Sequence[Context]) -> dict[str, object]:
+    """All of it for programs: the contexts, a row per cell as in the CSV, the verdict, and the
+    document of each machine."""
+    return {
+        "contexts": contexts,
+        "cells": cell_rows.of_cells(summaries),
+        "verdict": render_all(verdict_sentences(summaries, contexts)),
+        "documents": documents(summaries, contexts),
+    }
 
 
 def document(m: MachineAnswers) -> Document:

@@ -17,6 +17,7 @@ from linewright.analysis.machine_answers import (
     machines_with_answers,
 )
 from linewright.analysis.summary import Summary, grouped
+from linewright.errors import one_line
 from linewright.families import FAMILIES, HANDOFF, ONE_LINE, Family, family_of
 from linewright.say.apart_sentences import apart_sentences
 from linewright.say.cache_maintenance import cache_sentences, dma_sentences
@@ -294,3 +295,27 @@ def verdict(
 ) -> list[str]:
     """The same as lines of text."""
     return render_all(verdict_sentences(summaries, contexts))
+
+
+def areas(m: MachineAnswers) -> list[tuple[str, list[Sentence]]]:
+    """The verdict by family; what concerns the whole machine comes last."""
+    found = [(e.family.title, [*e.forms, *e.more]) for e in by_family(m)]
+    found.append(("The run itself", run_itself(m, bool(found))))
+    kept = [(title, sentences) for title, sentences in found if sentences]
+    return [(title if len(kept) > 1 else "", _joined(own)) for title, own in kept]
+
+
+def _joined(sentences: Sequence[Sentence]) -> list[Sentence]:
+    """Each claim on a line of its own; claims without a situation that follow each other stand
+    together."""
+    made: list[Sentence] = []
+    for one in sentences:
+        clauses = [Clause(text=one_line(_capital(c.text))) for c in one.clauses]
+        if not one.lead and made and not made[-1].lead:
+            clauses = made.pop().clauses + clauses
+        made.append(Sentence(lead=one_line(_capital(one.lead)), clauses=clauses))
+    return made
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

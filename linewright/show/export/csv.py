@@ -7,16 +7,13 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 
-from linewright.show.export import rows
-
 _FORMULA = ("=", "+", "-", "@")
 """What makes a spreadsheet run a text field instead of showing it."""
 
 
-def of_cells(summaries: Sequence[rows.Summary]) -> str:
-    """One line per cell and machine; empty without cells."""
-    flat = rows.of_cells(summaries)
-    return text(flat, list(flat[0])) if flat else ""
+def of_rows(rows: Sequence[dict[str, object]]) -> str:
+    """One line per row, with the columns of the first; empty without rows."""
+    return text(rows, list(rows[0])) if rows else ""
 
 
 def text(flat: Iterable[dict[str, object]], names: Sequence[str]) -> str:

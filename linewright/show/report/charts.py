@@ -11,8 +11,8 @@ from typing import Any
 
 import altair as alt
 
+from linewright.say.page_material import Material
 from linewright.show.report import facts
-from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control
 
 ROW_PX = 24

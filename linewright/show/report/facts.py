@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from linewright.say.cell_figures import ENDS, rounded
+from linewright.say.page_material import Material
 from linewright.say.sentence import unique
 from linewright.schema import Cell
-from linewright.show.report.material import Material
 
 Datum = dict[str, Any]
 """What is drawn of one cell, by name."""

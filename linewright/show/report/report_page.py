@@ -17,14 +17,15 @@ from msgspec.structs import replace
 
 from linewright import __version__
 from linewright.errors import one_line
+from linewright.say import cell_rows
 from linewright.say.cell_figures import rounded
 from linewright.say.machine_lines import doubts, facts
 from linewright.say.name_words import in_english
+from linewright.say.page_material import Material, Series
 from linewright.say.sentence import render as render_sentence
 from linewright.say.sentence import render_all
-from linewright.show.export import rows
+from linewright.say.verdict import areas
 from linewright.show.report import about, theme
-from linewright.show.report.material import Material, Series
 from linewright.show.report.parts import Section
 from linewright.show.text_tables import legend_of, narrowed
 
@@ -72,7 +73,7 @@ def render(material: Material, sections: list[Section]) -> str:
         records_bytes=len(material.archive),
         material=material,
         title=" · ".join(series.label for series in material.series[:3]),
-        areas={series.label: about.areas(series.answers) for series in material.series},
+        areas={series.label: areas(series.answers) for series in material.series},
         say=lambda sentence: one_line(render_sentence(sentence)),
         machines=[_machine(series) for series in material.series],
         sections=sections,
@@ -163,7 +164,7 @@ def _cells(material: Material) -> tuple[list[dict[str, Any]], list[list[Any]]]:
     found: list[dict[str, Any]] = []
     for series in material.series:
         own = series.answers.summaries
-        for s, row in zip(own, rows.of_cells(own), strict=True):
+        for s, row in zip(own, cell_rows.of_cells(own), strict=True):
             found.append({"machine": series.label} | row | _more(s))
     names = list(dict.fromkeys(name for row in found for name in row))
     hidden = set() if material.several else {"machine"}

@@ -19,11 +19,11 @@ from linewright.compare import from_files as compare_files
 from linewright.errors import LinewrightError, UserError
 from linewright.records import files as records
 from linewright.records import store
-from linewright.say import comparison_document
+from linewright.say import cell_rows, comparison_document
 from linewright.say import machine_document as advice
+from linewright.say.machine_document import for_programs
 from linewright.schema import Context
 from linewright.show.export import csv
-from linewright.show.export import json as as_json
 from support.analysis_samples import cell, context, record, write
 
 ATTACK = (
@@ -301,8 +301,8 @@ def test_any_value_in_any_place_is_shown_or_refused(
             loaded = loading.load([str(path)], lambda text: None)
             contexts = list(loaded.contexts.values())
             told = (
-                csv.of_cells(loaded.summaries)
-                + as_json.of_cells(loaded.summaries, contexts).decode()
+                csv.of_rows(cell_rows.of_cells(loaded.summaries))
+                + msgspec.json.encode(for_programs(loaded.summaries, contexts)).decode()
             )
             advice.advise(contexts, loaded.summaries)
             found = compare_files.compare(

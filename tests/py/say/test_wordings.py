@@ -21,12 +21,12 @@ from linewright.find import result_document
 from linewright.say import comparison_document
 from linewright.say.cell_tables import documents
 from linewright.say.machine_document import advise
+from linewright.say.page_material import gather
 from linewright.say.sentence import render
 from linewright.say.verdict import verdict
 from linewright.schema import Context, Record
 from linewright.show import plain
 from linewright.show.report import report_page
-from linewright.show.report.material import gather
 from linewright.show.report.sections import sections
 from linewright.show.text_tables import print_cells, print_tables
 from support import find_results, machines

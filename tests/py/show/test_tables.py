@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import io
-import json
 
 import msgspec
 import pytest
 from rich.console import Console
 
 from linewright.analysis import summarise
+from linewright.say import cell_rows
 from linewright.say.cell_tables import documents
+from linewright.say.machine_document import for_programs
 from linewright.say.machine_lines import describe
 from linewright.schema import Cell, Context, Record
 from linewright.show.console import PIPE_COLUMNS
-from linewright.show.export import csv, rows
-from linewright.show.export import json as as_json
+from linewright.show.export import csv
 from linewright.show.text_tables import NARROW_NAME, print_cells
 from support.places import EXAMPLES
 
@@ -173,7 +173,7 @@ def test_rows_for_programs_have_units_and_no_invented_figures():
     summaries = summarise(
         [CONTEXT], [record(), record(form="stadd", status="unavailable", reason="no lse")]
     )
-    measured, missing = rows.of_cells(summaries)
+    measured, missing = cell_rows.of_cells(summaries)
     assert (
         measured["issue_median_ns"] == pytest.approx(5.0155)
         and measured["machine_id"] == CONTEXT.machine_id
@@ -183,8 +183,8 @@ def test_rows_for_programs_have_units_and_no_invented_figures():
         and missing["total_mops"] is None
         and missing["reason"] == "no lse"
     )
-    assert json.loads(as_json.of_cells(summaries, [CONTEXT]))["cells"] == [measured, missing]
-    assert csv.of_cells(summaries).count("\n") == 3 and csv.of_cells([]) == ""
+    assert for_programs(summaries, [CONTEXT])["cells"] == [measured, missing]
+    assert csv.of_rows([measured, missing]).count("\n") == 3 and csv.of_rows([]) == ""
 
 
 @pytest.mark.parametrize("width", [80, 118])

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from linewright.show.report.material import Material
+from linewright.say.page_material import Material
 from linewright.show.report.parts import Section
 
 ORDER = (

@@ -5,29 +5,25 @@ from __future__ import annotations
 
 import altair as alt
 
-from linewright.analysis import cache_fit
-from linewright.analysis.cache_fit import Saving
 from linewright.say import report_words as say
+from linewright.say.cache_maintenance import WAITS, list_figures, saving_figures
 from linewright.say.cell_tables import STATES, TERMS
 from linewright.say.columns import table_of
-from linewright.schema import Cell
+from linewright.say.page_material import Material
 from linewright.show.report import charts, facts
 from linewright.show.report.facts import Datum
-from linewright.show.report.material import Material, Series
 from linewright.show.report.parts import Chart, Control, Section
 
 HEIGHT = 280
-WAITS = {"each": "a wait behind each entry", "once": "one wait for the list"}
 
 
 def section(material: Material) -> Section | None:
     fits = [(fit, of) for of in material.series for fit in of.answers.cache_fits]
-    savings = [(saving, of) for of in material.series for saving in of.answers.cache_savings]
+    savings = [row for of in material.series for row in saving_figures(of.label, of.answers)]
     rows = [
-        _row(cell, row, series)
+        row
         for series in material.series
-        for cell, row in material.cells_of(series.label)
-        if cache_fit.concerns(cell) and row["status"] == "ok" and (row["ns"] or 0) > 0
+        for row in list_figures(material.cells_of(series.label), series.answers)
     ]
     if not rows:
         return None
@@ -40,27 +36,11 @@ def section(material: Material) -> Section | None:
     )
     forms = facts.unique(row["form"] for row in rows)
     figures = [_per_line(rows, forms, material, control)]
-    if any(saving.percent for saving, _ in savings):
+    if savings:
         figures.append(_saved(savings, forms, material, control))
     title, columns = "The fit: what a line, an entry and a wait cost", material.with_machine(TERMS)
     grids = [table_of(title, columns, fits)] if fits else []
     return Section.of("cache", figures=figures, controls=[control], grids=grids)
-
-
-def _row(cell: Cell, row: Datum, series: Series) -> Datum:
-    lines, entries, waits = cache_fit.terms_of(cell, series.answers.line_bytes)
-    group = cache_fit.group_of(cell)
-    fit = next((fit for fit in series.answers.cache_fits if fit.group == group), None)
-    return row | {
-        "state": group.state,
-        "align": group.align_bytes,
-        "bytes": int(cell.params["entry_bytes"]),
-        "entries": entries,
-        "lines": lines,
-        "wait": WAITS[str(cell.params["wait"])],
-        **facts.over(row, lines),
-        "fitted": facts.rounded(fit.pass_ns(lines, entries, waits) / lines) if fit else None,
-    }
 
 
 def _longest(rows: list[Datum]) -> list[Datum]:
@@ -133,31 +113,7 @@ def _entry_bytes(rows: list[Datum]) -> alt.X:
     return alt.X("bytes:Q", title="bytes of an entry", scale=scale, axis=axis)
 
 
-def _saved(
-    savings: list[tuple[Saving, Series]], forms: list[str], material: Material, control: Control
-) -> Chart:
-    longest: dict[tuple, int] = {}
-    for saving, series in savings:
-        key = (series.label, saving.group, saving.entry_bytes)
-        longest[key] = max(longest.get(key, 0), saving.entries)
-    rows = [
-        {
-            "series": series.label,
-            "form": saving.group.form,
-            "state": saving.group.state,
-            "bytes": saving.entry_bytes,
-            "entries": saving.entries,
-            "saved": facts.rounded(saving.percent.value),
-            "saved_low": facts.rounded(saving.percent.low),
-            "saved_high": facts.rounded(saving.percent.high),
-            "each": facts.rounded(saving.each_ns / 1e3),
-            "once": facts.rounded(saving.once_ns / 1e3),
-        }
-        for saving, series in savings
-        if saving.percent
-        and saving.group.align_bytes == 0
-        and saving.entries == longest[(series.label, saving.group, saving.entry_bytes)]
-    ]
+def _saved(rows: list[Datum], forms: list[str], material: Material, control: Control) -> Chart:
     base = charts.base(rows, "datum.state == state")
     fields = (
         ("series", "machine"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from linewright.plans.grid import OPERATIONS
 from linewright.say import report_words as say
+from linewright.say.page_material import Material
 from linewright.show.report import charts, facts
 from linewright.show.report.facts import Datum
-from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
 
 LANES = 3

@@ -8,10 +8,10 @@ import altair as alt
 
 from linewright.plans.grid import OPERATIONS
 from linewright.say import report_words as say
+from linewright.say.page_material import Material
 from linewright.schema import Cell
 from linewright.show.report import charts, facts
 from linewright.show.report.facts import Datum
-from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
 
 METRICS = {

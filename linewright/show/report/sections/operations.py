@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import altair as alt
 
-from linewright.analysis.findings import ORDERS
 from linewright.families import LIBRARY
 from linewright.policy import of_parameter
 from linewright.say import report_words as say
+from linewright.say.page_material import Material
 from linewright.schema import Cell
 from linewright.show.report import charts, facts
 from linewright.show.report.facts import Datum
-from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
 
 TIP = (
@@ -41,7 +40,7 @@ def section(material: Material) -> Section | None:
     controls = (point, policy, machine)
 
     def figure(operation: str, own: list[Datum]) -> Chart:
-        orders = [o for o in ORDERS if any(r["order"] == o for r in own)]
+        orders = facts.unique(r["order"] for r in sorted(own, key=lambda r: r["order_place"]))
         return Chart(
             id=f"operations-{operation}",
             title=operation,

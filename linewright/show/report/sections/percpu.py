@@ -5,10 +5,10 @@ from __future__ import annotations
 from linewright.families import PERCPU
 from linewright.say import report_words as say
 from linewright.say.name_words import in_english
+from linewright.say.page_material import Material
 from linewright.schema import Cell
 from linewright.show.report import charts, facts
 from linewright.show.report.facts import Datum
-from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
 
 TIP = (

@@ -10,10 +10,10 @@ import altair as alt
 from linewright.say import report_words as say
 from linewright.say.cell_figures import rounded
 from linewright.say.document import Bars, TableCell
+from linewright.say.page_material import Material
 from linewright.say.sentence import render_all
 from linewright.show.price_bars import scale_of
 from linewright.show.report import charts
-from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Section
 
 ROW_PX = 30

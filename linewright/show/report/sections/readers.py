@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import altair as alt
 
-from linewright.analysis.reader_cost import delay_of, readers_of, updater_of
 from linewright.say import report_words as say
 from linewright.say.cell_figures import ENDS
 from linewright.say.name_words import in_english
+from linewright.say.page_material import Material
 from linewright.schema import Cell
 from linewright.show.report import charts, facts
 from linewright.show.report.facts import Datum
-from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
 
 PAIR, GRACE = "readers_pair", "readers_grace"
@@ -37,12 +36,7 @@ def section(material: Material) -> Section | None:
 
 
 def _row(cell: Cell, row: Datum) -> Datum:
-    row = row | {
-        "readers": readers_of(cell),
-        "updater": updater_of(cell),
-        "delay": delay_of(cell),
-        "which": facts.params_text(cell, ("updater", "read_delay", "instances")),
-    }
+    row = row | {"which": facts.params_text(cell, ("updater", "read_delay", "instances"))}
     return row | {"point": _point(row)}
 
 

@@ -8,9 +8,9 @@ import altair as alt
 
 from linewright.say import report_words as say
 from linewright.say.name_words import in_english
+from linewright.say.page_material import Material
 from linewright.show.report import charts, facts
 from linewright.show.report.facts import Datum
-from linewright.show.report.material import Material
 from linewright.show.report.parts import Chart, Control, Section
 
 METRICS = {"rate": "all threads together, operations per µs", "ns": "one thread's ns per operation"}

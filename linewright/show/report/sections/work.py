@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import altair as alt
 
 from linewright import numbers
-from linewright.analysis.crossovers import Crossover
 from linewright.plans.grid import OPERATIONS
 from linewright.say import report_words as say
 from linewright.say.columns import Column, table_of
 from linewright.say.document import DrawnCell
+from linewright.say.page_material import Material, Series
 from linewright.say.phrases import crossing_where
 from linewright.show.report import charts
 from linewright.show.report.facts import Datum
-from linewright.show.report.material import Material, Series
 from linewright.show.report.parts import Chart, Control, Section
 
 HEIGHT = 260
@@ -69,7 +70,7 @@ def _serving(operation: str, cells: list[DrawnCell]) -> list[DrawnCell]:
 def _figure(
     operation: str,
     cells: list[DrawnCell],
-    crossed: list[tuple[Crossover, Series]],
+    crossed: list[tuple[Any, Series]],
     material: Material,
     control: Control,
 ) -> Chart:
@@ -102,7 +103,7 @@ def _figure(
     )
 
 
-def _marks(cells: list[DrawnCell], crossed: list[tuple[Crossover, Series]]) -> list[Datum]:
+def _marks(cells: list[DrawnCell], crossed: list[tuple[Any, Series]]) -> list[Datum]:
     """Crossovers between two forms that this chart shows, halfway between the work lengths they lie
     between."""
     forms = {cell.form for cell, _ in cells}

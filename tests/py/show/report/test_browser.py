@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from linewright.say.page_material import gather
 from linewright.show.report import report_page
-from linewright.show.report.material import gather
 from linewright.show.report.sections import sections
 from support import report_samples as samples
 from support import waiting

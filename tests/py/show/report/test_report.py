@@ -23,9 +23,9 @@ from linewright.analysis.machine_answers import MachineAnswers
 from linewright.errors import UserError
 from linewright.records import files as records
 from linewright.say.machine_document import advise
+from linewright.say.page_material import gather
 from linewright.schema import Cell
 from linewright.show.report import charts, report_page
-from linewright.show.report.material import gather
 from linewright.show.report.sections import sections
 from support import analysis_samples as analysis
 from support import find_results, machines, waiting
@@ -296,7 +296,7 @@ def test_the_same_input_gives_the_same_page(files, tmp_path):
     assert made.__wrapped__(files["rmw"], files["percpu"]).source == first
     program = (
         "import sys; from linewright.show.report import report_page; from "
-        "linewright.show.report.material import "
+        "linewright.say.page_material import "
         "gather\n"
         "from linewright.show.report.sections import sections\n"
         f"report_page._vega = lambda: {VEGA!r}\n"
@@ -556,8 +556,8 @@ def test_more_records_than_a_page_can_hold_are_refused(
 ) -> None:
     path = samples.write(tmp_path / "r.jsonl", samples.sample("rmw"))
     size = Path(path).stat().st_size
-    monkeypatch.setattr("linewright.show.report.material.MOST_BYTES", 2 * size)
+    monkeypatch.setattr("linewright.say.page_material.MOST_BYTES", 2 * size)
     assert gather([path, path], lambda _: None).series  # the same lines count once
-    monkeypatch.setattr("linewright.show.report.material.MOST_BYTES", size // 2)
+    monkeypatch.setattr("linewright.say.page_material.MOST_BYTES", size // 2)
     with pytest.raises(UserError, match="too many records for one page"):
         gather([path], lambda _: None)

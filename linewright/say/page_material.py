@@ -8,6 +8,7 @@ import hashlib
 import io
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -23,7 +24,6 @@ from linewright.say.columns import Column
 from linewright.say.document import Document, DrawnCell
 from linewright.say.machine_document import document
 from linewright.schema import Context, Record
-from linewright.show.report.parts import Section
 
 MOST_BYTES = 64 * 1024 * 1024
 """Different lines of all files together: a page embeds them and draws from memory, and browsers
@@ -59,7 +59,7 @@ class Material(Struct, frozen=True, kw_only=True):
     """The records, gzip-compressed JSON lines; the same input gives the same bytes."""
     warnings: list[str]
     """What was tolerated while reading."""
-    of_wings: list[Section] = []
+    of_wings: list[Any] = []
     """Sections of files that are no records, which wings read."""
 
     @property

@@ -10,12 +10,12 @@ from linewright.analysis.machine_answers import machines_with_answers
 from linewright.errors import UserError
 from linewright.records.select import matches
 from linewright.records.store import Store
-from linewright.say import cell_document, cell_tables
-from linewright.say.machine_document import documents
+from linewright.say import cell_document, cell_rows, cell_tables
+from linewright.say.machine_document import documents, for_programs
 from linewright.schema import Context, Record
 from linewright.show import plain
-from linewright.show.console import console_for
-from linewright.show.export import csv, json, published_columns
+from linewright.show.console import console_for, print_json
+from linewright.show.export import csv, published_columns
 from linewright.show.formats import View
 from linewright.show.terminal import print_documents
 from linewright.show.text_tables import print_cells, print_tables
@@ -46,9 +46,9 @@ def show_summaries(
 ) -> None:
     """Print summaries as CSV, as JSON or, in the format ``table``, as `view` says."""
     if form == "csv":
-        sys.stdout.write(csv.of_cells(summaries))
+        sys.stdout.write(csv.of_rows(cell_rows.of_cells(summaries)))
     elif form == "json":
-        sys.stdout.buffer.write(json.of_cells(summaries, contexts))
+        print_json(for_programs(summaries, contexts))
     elif view == View.ALL:
         console = console_for(sys.stdout)
         print_cells(cell_tables.documents(summaries, contexts), console)
