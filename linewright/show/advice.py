@@ -12,7 +12,8 @@ from rich.text import Text
 from linewright.errors import one_line
 from linewright.say.document import Document, Topic
 from linewright.say.sentence import render, render_all
-from linewright.show.one_screen import fitted, more, print_blocks, width_of
+from linewright.show.console import width_of
+from linewright.show.one_screen import fitted, more, print_blocks
 from linewright.show.terminal import labelled
 from linewright.show.text_tables import topic_blocks
 

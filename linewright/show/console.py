@@ -1,4 +1,5 @@
-"""Where commands print: results to standard output, everything else to standard error."""
+"""Where commands print, results to standard output and everything else to standard error, and how
+wide."""
 
 from __future__ import annotations
 
@@ -11,6 +12,13 @@ from rich.console import Console
 
 from linewright.errors import one_line
 
+WIDEST = 100
+"""Most columns of a screen, also on a wider terminal: longer lines are hard to read."""
+NARROWEST = 60
+"""Fewest columns of a screen."""
+WIDE = 104
+"""Columns from which tables of every cell, which use the whole width, show their spare columns and
+do not break names."""
 PIPE_COLUMNS = 118
 """Width of a table that goes to no terminal, unless COLUMNS says otherwise: the longest form fits
 on one line."""
@@ -37,6 +45,11 @@ def console_for(stream: TextIO) -> Console:
     if not stream.isatty() and not os.environ.get("COLUMNS", "").isdigit():
         width = PIPE_COLUMNS
     return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+
+
+def width_of(console: Console) -> int:
+    """The columns that a screen uses of a terminal or pipe."""
+    return max(NARROWEST, min(WIDEST, console.width))
 
 
 def encodes(text: str, encoding: str) -> bool:

@@ -9,16 +9,10 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from linewright.show.console import width_of
+
 LINES = 30
 """Most lines that a command prints unless it is asked for all."""
-WIDEST = 100
-"""Most columns, also on a wider terminal: longer lines are hard to read."""
-NARROWEST = 60
-
-
-def width_of(console: Console) -> int:
-    """The columns that are used of a terminal or pipe."""
-    return max(NARROWEST, min(WIDEST, console.width))
 
 
 def height(blocks: Sequence[RenderableType], console: Console) -> int:

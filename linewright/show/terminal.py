@@ -13,7 +13,8 @@ from linewright.errors import one_line
 from linewright.say.common_costs import numbered
 from linewright.say.document import Document, TableCell, TextTable
 from linewright.say.sentence import Sentence, render, render_all
-from linewright.show.one_screen import fitted, more, print_blocks, width_of
+from linewright.show.console import width_of
+from linewright.show.one_screen import fitted, more, print_blocks
 from linewright.show.price_bars import chart
 from linewright.show.side_by_side import side_by_side
 from linewright.show.text_tables import legend_of, narrowed, table

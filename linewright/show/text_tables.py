@@ -16,14 +16,13 @@ from rich.text import Text
 from linewright.errors import one_line
 from linewright.say.document import LETTERS, Document, TableCell, TextTable, Topic, text_of
 from linewright.say.sentence import Sentence, render
+from linewright.show.console import WIDE
 from linewright.show.one_screen import longest, more, print_blocks
 
 _TONES = {"good": "bold green", "doubt": "bold yellow", "bad": "bold red"}
 _STYLES = {"good": "green", "bad": "red", "alarm": "bold red", "doubted": "italic"}
 LEAST_FOLDED = 7
 """Columns to which a text that may be folded shrinks at most."""
-WIDE = 104
-"""Columns from which spare columns are shown, and names are not broken."""
 NARROW_NAME = 20
 """Columns of a name that is broken at its joints."""
 

@@ -15,8 +15,7 @@ from linewright.errors import DONE
 from linewright.model import machine_file
 from linewright.model.constants import DISTANCES, KINDS
 from linewright.model.machine_file import CLASSES, STATES, Constant, Machine, need
-from linewright.show.console import console_for
-from linewright.show.one_screen import width_of
+from linewright.show.console import console_for, width_of
 
 ORDER = 60
 

@@ -15,7 +15,8 @@ from rich.text import Text
 
 from linewright.say.trial_document import document
 from linewright.schema import Context, Record
-from linewright.show.one_screen import LINES, WIDEST, longest
+from linewright.show.console import WIDEST
+from linewright.show.one_screen import LINES, longest
 from linewright.show.text_tables import print_tables
 from linewright.trial.interim_analysis import analyse
 from linewright.trial.trial_file import Session, TrialSetting

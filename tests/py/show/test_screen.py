@@ -29,7 +29,8 @@ from linewright.say.price_table import price_table, ratio_text
 from linewright.say.verdict import verdict_sentences
 from linewright.schema import Context, Interval, Record
 from linewright.show import plain
-from linewright.show.one_screen import LINES, WIDEST
+from linewright.show.console import WIDEST
+from linewright.show.one_screen import LINES
 from linewright.show.price_bars import ASCII, bar, scale_of, signs_for
 from linewright.show.terminal import print_documents
 from support import machines
