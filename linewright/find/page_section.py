@@ -41,10 +41,10 @@ COLUMNS = (
 
 def section(paths: Sequence[str]) -> tuple[list[str], Section | None]:
     """The results of `linewright find` among some files, and a section with a table for each."""
-    results = {path: results.read(path) for path in paths if results.is_result(path)}
-    if not results:
+    found = {path: results.read(path) for path in paths if results.is_result(path)}
+    if not found:
         return [], None
-    return list(results), Section(
+    return list(found), Section(
         id="lines",
         title="Lines that travel",
         lead=sentence_as_written(
@@ -55,9 +55,9 @@ def section(paths: Sequence[str]) -> tuple[list[str], Section | None]:
         ),
         grids=[
             table_of(one_line(f"{headline(result)} ({PurePath(path).name})"), COLUMNS, result.lines)
-            for path, result in results.items()
+            for path, result in found.items()
         ],
-        notes=[text for result in results.values() for text in _notes(result)],
+        notes=[text for result in found.values() for text in _notes(result)],
     )
 
 
