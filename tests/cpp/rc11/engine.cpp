@@ -164,9 +164,9 @@ struct Restart {};
 struct Wrong {
     std::string what;
 };
-struct Use { // of a word, in all executions: by whom, and whether stored
+struct Use { // of a word, in all executions: by whom, whether stored, and how
     unsigned threads;
-    bool stored;
+    bool stored, atomic, plain;
     bool shared() const { return stored && (threads & (threads - 1)); }
 };
 std::unordered_map<uintptr_t, Use> uses;
@@ -237,6 +237,13 @@ void not_ordered(const Thread &t, const std::array<uint16_t, max_threads> &those
                         " with thread " + char('0' + u) + "'s " + what};
 }
 void record(Thread &t, uintptr_t address, bool plain, bool writes) {
+    Use &u = uses[address];
+    const bool mixed = u.atomic && u.plain;
+    (plain ? u.plain : u.atomic) = true;
+    if (u.atomic && u.plain && !mixed)
+        throw Restart(); // atomic accesses to it count from now on
+    if (!u.plain)
+        return;
     Accesses &a = accesses[address];
     const uint16_t clock = ++t.now.clock[number_of(t)];
     t.acquired.clock[number_of(t)] = clock;
