@@ -26,6 +26,7 @@ from linewright.analysis.machine_answers import machines_with_answers
 from linewright.analysis.summarise import summarise
 from linewright.errors import LinewrightError
 from linewright.families import SPACING, family_of
+from linewright.find.evidence import LINE
 from linewright.find.notes import note
 from linewright.find.remedies import lock_use, place
 from linewright.find.results import Ceiling, LineFacts
@@ -226,9 +227,10 @@ def measured(forms: Sequence[str], cpu_model: str, on: str = "local") -> tuple[P
 
 
 def ceiling_of(hot: LineFacts, prices: Prices | None, arch: str) -> Ceiling | None:
-    """What an end of the line's contention could bring; one that stays on one CPU at a time has
-    none."""
-    if hot.verdict.stays:
+    """What an end of the line's contention could bring; none of one that stays on one CPU at a
+    time, nor of a pair of lines where pairs were not measured to disturb each other."""
+    apart = prices.apart.needed if prices is not None and prices.apart else LINE
+    if hot.verdict.stays or (hot.verdict.line_bytes == 128 and apart <= LINE):
         return None
     return (prices and prices.ceiling(hot, arch)) or _estimated(hot)
 

@@ -24,7 +24,7 @@ from linewright.find.results import (
 from linewright.say.document import Document, TextTable, Topic, document_of
 from linewright.say.sentence import Sentence, sentence_as_written
 
-OPEN = "Undecided whether the line moves between CPUs; a longer run tells"
+OPEN = "Undecided whether the {} moves between CPUs; a longer run tells"
 MOST_PARTS = 4
 """Parts of a type that are drawn on lines of their own."""
 MOST_FIELDS = 4
@@ -160,18 +160,18 @@ def _tail(source: str) -> str:
     return "/".join(source.split("/")[-2:])
 
 
-def movement_text(movement: Movement) -> str:
-    """What the CPUs of the samples say, with the numbers that it rests on."""
+def movement_text(movement: Movement, line: str = "line") -> str:
+    """What the CPUs of the samples say of a line, with the numbers that it rests on."""
     of = numbers.count(movement.samples, "sample")
     if movement.changes is None:
         all_on = f"all {of} are on it"
         if movement.answer == "open":
-            return f"{OPEN}. One CPU was seen to use it: {all_on}"
-        return f"One CPU alone uses the line: {all_on}"
+            return f"{OPEN.format(line)}. One CPU was seen to use it: {all_on}"
+        return f"One CPU alone uses the {line}: {all_on}"
     said = {
-        "moves": "The line moves between CPUs",
-        "by_turns": "One CPU uses the line for a while, then another",
-        "open": OPEN,
+        "moves": f"The {line} moves between CPUs",
+        "by_turns": f"One CPU uses the {line} for a while, then another",
+        "open": OPEN.format(line),
     }
     ratio, seen = movement.changes, f"{of} change CPU"
     within = f"{numbers.figure(movement.close_ns / 1000)} µs"
@@ -306,19 +306,20 @@ def _helpers(result: Result) -> Topic:
 
 def headline(result: Result) -> str:
     """What was found, from how much, at what cost."""
-    moving = [hot for hot in result.lines if not hot.verdict.stays]
-    wide = sum(hot.verdict.line_bytes == 128 for hot in moving)
-    count = len(moving) - wide
-    staying = len(result.lines) - len(moving)
-    found = (
-        "No line travels"
-        if not count
-        else "1 line travels"
-        if count == 1
-        else f"{count} lines travel"
-    )
-    found += f", {wide} more on 128-byte lines only," if wide else ""
-    found += f", {staying} shared without contention," if staying else ""
+    verdicts = [hot.verdict for hot in result.lines]
+    undecided = [h for h in result.lines if h.verdict.travels and h.verdict.answer == "undecided"]
+    count = sum(v.travels for v in verdicts) - len(undecided)
+    wide = sum(v.line_bytes == 128 and not v.stays for v in verdicts)
+    staying = sum(v.stays for v in verdicts)
+    found = f"{count} lines travel" if count > 1 else "1 line travels"
+    if not count:
+        found = "No line is shown to travel" if undecided else "No line travels"
+    beside = [f"{wide} more on 128-byte lines only"] * bool(wide)
+    beside += [f"{staying} shared without contention"] * bool(staying)
+    if undecided:
+        most = numbers.percent(max(h.share.value for h in undecided), False)
+        beside.insert(0, f"{len(undecided)} undecided (the largest takes {most} of the time)")
+    found = ", ".join([found, *beside]) + "," * bool(beside)
     timed = f"{result.samples} samples of {result.threads} threads in {result.seconds:.1f} s"
     cost = (
         f", finding took about {numbers.percent(result.overhead, False)} of their time"
@@ -366,7 +367,8 @@ def _details(number: int, hot: Hot) -> Topic:
         share = f"{numbers.percent(site.share, False)}  " if hot.share is not None else ""
         stays = _SITE_STAYS.get(site.movement.answer, "") if site.movement else ""
         lines.append(f"{share}{site_text(site)}{'' if hot.verdict.stays else stays}")
-    lines += [movement_text(hot.movement)] if hot.movement else []
+    named = "line" if hot.verdict.line_bytes == 64 else "pair of lines"
+    lines += [movement_text(hot.movement, named)] if hot.movement else []
     lines += [tasks_text(hot.tasks)] if hot.tasks and not hot.verdict.stays else []
     lines += [ceiling_text(hot.ceiling)] if hot.ceiling else []
     lines += [hot.remedy] if hot.remedy else []

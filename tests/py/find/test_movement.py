@@ -12,10 +12,11 @@ import pytest
 from linewright.analysis.intervals import wilson_score
 from linewright.find.line_prices import Prices, ceiling_of
 from linewright.find.movement import Ticks, Use, movement
-from linewright.find.result_document import kind_text, movement_text
+from linewright.find.result_document import document, headline, kind_text, movement_text
 from linewright.find.results import Hot, Movement, Site, Touch
+from linewright.say.sentence import render_all
 from linewright.schema import Estimate, Interval
-from support.find_results import concluded
+from support.find_results import concluded, result
 from support.find_results import line as line_of
 
 MS = 1_000_000
@@ -200,3 +201,23 @@ def test_the_order_in_which_samples_come_does_not_matter() -> None:
     uses, _ = samples(rng, contended)
     mixed = [uses[i] for i in rng.permutation(len(uses))]
     assert movement(mixed) == movement(uses)
+
+
+def test_the_headline_counts_what_is_shown_and_a_pair_of_lines_gains_nothing() -> None:
+    """Redis was said to have 19 lines that travel, all of them undecided; a program without a line
+    that travels, to gain 45 % of its time from a pair of lines."""
+    still = Movement(answer="open", samples=20, cpus=2)
+    share = Estimate(value=0.022, low=0.01, high=0.04)
+    undecided = [line_of(movement=still, share=share) for _ in range(19)]
+    assert headline(result(*undecided)).startswith(
+        "No line is shown to travel, 19 undecided (the largest takes 2.2 % of the time), in p ("
+    )
+    assert headline(result(*undecided, line_of(movement=MOVES))).startswith("1 line travels, 19 un")
+    assert headline(result()).startswith("No line travels in p (")
+    reach = Estimate(value=0.5, low=0.4, high=0.6)
+    pair = line_of("alone", kind_128="false", movement=MOVES, reach=reach)
+    assert headline(result(pair)).startswith("No line travels, 1 more on 128-byte lines only, in")
+    assert ceiling_of(pair, None, "x86_64") is None
+    assert ceiling_of(line_of("false", movement=MOVES, reach=reach), None, "x86_64") is not None
+    said = " ".join(render_all(document(result(*concluded([pair]))).evidence[0].lines))
+    assert "The pair of lines moves between CPUs" in said and "The line moves" not in said
