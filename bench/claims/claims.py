@@ -33,8 +33,7 @@ from scipy import stats  # noqa: E402
 from simulated import RECORDED_VM, Noise, cells, noise_of, priced_cells, run  # noqa: E402
 
 from linewright.analysis import findings, summarise  # noqa: E402
-from linewright.analysis.across import across  # noqa: E402
-from linewright.analysis.findings import answer_of  # noqa: E402
+from linewright.analysis.questions import ask  # noqa: E402
 from linewright.compare import from_files  # noqa: E402
 from linewright.compare.changes import compare  # noqa: E402
 from linewright.say.machine_document import advise, documents  # noqa: E402
@@ -80,10 +79,8 @@ def verdict_is_false(noise: Noise, rng: np.random.Generator, launches: int = 5) 
     plan = cells("x86_64")
     contexts, records = run(plan, equal_costs(plan), noise, rng, "x86_64", range(launches))
     summaries = summarise(contexts, records)
-    judgement = [r.judgement for f in findings(summaries) for r in f.rows] + [
-        a.judgement for a in across(summaries)
-    ]
-    return any(j.answer == "different" for j in judgement)
+    compared = [r for f in findings(summaries) for r in f.rows] + ask("operations", summaries)
+    return any(c.differs for c in compared)
 
 
 def metastable_is_false(noise: Noise, rng: np.random.Generator) -> bool:
@@ -196,8 +193,8 @@ def verdict_finds(noise: Noise, rng: np.random.Generator, times: float) -> bool:
     )
     costs[planted] *= times
     contexts, records = run(plan, costs, noise, rng, "x86_64")
-    rows = (r for f in findings(summarise(contexts, records)) for r in f.rows if r.id == planted)
-    return any(answer_of(r.judgement) == "slower" for r in rows)
+    rows = (r for f in findings(summarise(contexts, records)) for r in f.rows)
+    return any(r.slower for r in rows if r.first.id == planted)
 
 
 def advice_finds(noise: Noise, rng: np.random.Generator, times: float) -> bool:

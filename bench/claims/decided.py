@@ -49,7 +49,7 @@ Answers = Mapping[tuple[str, str], tuple[Judgement, float]]
 def answers(path: Path) -> Answers:
     contexts, records = files.read(str(path), lambda text: None)
     return {
-        (r.id, f.default_id): (r.judgement, f.default_ns.median_ns)
+        (r.first.id, f.default_id): (r, f.default_ns.median_ns)
         for f in findings(summarise(contexts, records))
         for r in f.rows
     }
@@ -76,7 +76,7 @@ def measured(budget: str, folder: Path, seed: int) -> Answers:
 
 def differs(judgement: Judgement, default_ns: float) -> bool:
     """Whether a comparison is shown to differ by more than `CLEAR`."""
-    if judgement.answer != "different":
+    if not judgement.differs:
         return False
     scale = 1.0 if judgement.contrast.scale == "ratio" else max(default_ns, 1e-9)
     return judgement.contrast.nearest / scale > CLEAR
@@ -86,11 +86,11 @@ def line(budget: str, truth: Answers, found: Answers) -> str:
     """Shares of one run, as a row of a table."""
     clear = [key for key, known in truth.items() if key in found and differs(*known)]
     same = [key for key, (j, _) in truth.items() if key in found and j.answer == "same"]
-    decided = sum(found[key][0].answer == "different" for key in clear)
+    decided = sum(found[key][0].differs for key in clear)
     alike = sum(found[key][0].answer == "same" for key in same)
     wrong = sum(
         found[key][0].answer == "same"
-        or (found[key][0].answer == "different" and found[key][0].slower != truth[key][0].slower)
+        or (found[key][0].differs and found[key][0].slower != truth[key][0].slower)
         for key in clear
     )
     ratios = [j.contrast for j, _ in found.values() if j.contrast and j.contrast.scale == "ratio"]

@@ -31,16 +31,15 @@ from simulated import RECORDED_VM, Noise, noise_of, series  # noqa: E402
 
 from linewright.analysis.contrast import Contrast, paired_t_by_rounds  # noqa: E402
 from linewright.analysis.hypothesis_tests import (  # noqa: E402
-    QUESTIONS,
-    SAME_ALONE,
-    SAME_CONTENDED,
     Judgement,
     holm,
     judge,
 )
 from linewright.analysis.looks import at_look  # noqa: E402
+from linewright.analysis.questions import QUESTIONS  # noqa: E402
 from linewright.analysis.variance_components import pool_components  # noqa: E402
 
+ASKED = QUESTIONS["forms"]
 LAUNCHES = 5
 LOOKED_AT = 11
 LOOKS = (5, 8)
@@ -163,10 +162,7 @@ class Run:
         for (place, _), judgement in zip(
             self._places(), self._judgements(self.contrasts(launches, rounds)), strict=True
         ):
-            if (
-                place not in self.kept
-                and at_look(judgement, QUESTIONS["forms"]).answer != "undecided"
-            ):
+            if place not in self.kept and at_look(judgement, ASKED.alpha).answer != "undecided":
                 self.kept[place] = (launches, rounds)
         everything = len(CONDITIONS) * len(OTHERS)
         left = max(1, everything - len(self.kept))
@@ -175,13 +171,13 @@ class Run:
     @staticmethod
     def _places() -> list[tuple[tuple[int, int], float]]:
         return [
-            ((i, j), SAME_CONTENDED if condition[0] else SAME_ALONE)
+            ((i, j), ASKED.same.of("issue", condition[0]))
             for i, condition in enumerate(CONDITIONS)
             for j in range(len(OTHERS))
         ]
 
     def _judgements(self, found: Sequence[Contrast | None]) -> list[Judgement]:
-        alpha = QUESTIONS["forms"]
+        alpha = ASKED.alpha
         return [
             judge(c, p, alpha=alpha, same=same)
             for c, p, (_, same) in zip(found, holm(found), self._places(), strict=True)
@@ -201,14 +197,14 @@ def row(given: argparse.Namespace, noise: Noise, rounds: int, launches: int) -> 
     planted = math.ceil(given.runs / PLANT_EVERY)
     place = PLANTED[0] * len(OTHERS) + PLANTED[1]
     false, same, answers = 0, 0, 0
-    seen = dict.fromkeys((*RATIOS, 1 + SAME_CONTENDED), 0)
+    seen = dict.fromkeys((*RATIOS, 1 + ASKED.same.contended), 0)
     for number in range(given.runs):
         rng = np.random.default_rng([given.seed, rounds, number])
         run = Run(rng, noise, rounds, launches)
         for times in (1.0, *(seen if number % PLANT_EVERY == 0 else ())):
             judgement = run.end(times)
             if times == 1.0:
-                false += any(j.answer == "different" for j in judgement)
+                false += any(j.differs for j in judgement)
                 same += sum(j.answer == "same" for j in judgement)
                 answers += len(judgement)
             elif times in RATIOS:

@@ -2,7 +2,7 @@
 either half of a pair of lines, and 64 bytes inside a pair against 64 bytes across two.
 
 A distance suffices where it and every larger one is shown to cost no more than the farthest.  What
-is not shown is undecided, never the same.  The comparisons are corrected with those of `across`."""
+is not shown is undecided, never the same.  The comparisons are corrected with operations'."""
 
 from __future__ import annotations
 
@@ -11,29 +11,24 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from linewright.analysis.findings import distrust_of
-from linewright.analysis.hypothesis_tests import Judgement
+from linewright.analysis.comparison import Comparison, Side
+from linewright.analysis.plausible import distrust_of
 from linewright.analysis.summary import Summary
 from linewright.families import SPACING
-from linewright.schema import Interval, Situation
+from linewright.schema import Situation
 
 LINE = 64
 """Bytes of a line of an aligned pair; a machine may have longer lines, and then the pair is one."""
 
 
-class Distance(Struct, frozen=True, kw_only=True):
-    """One distance, and against the farthest that was measured."""
+def no_more(c: Comparison) -> bool:
+    """Shown to cost no more than what it is compared with."""
+    return c.answer in ("same", "cheaper")
 
-    bytes_apart: int
-    ns: Interval
-    """The timed thread's time for an operation."""
-    judgement: Judgement
-    id: str
 
-    @property
-    def no_more(self) -> bool:
-        """Shown to cost no more than the farthest."""
-        return self.judgement.answer == "same" or self.judgement.cheaper
+def distance_of(c: Comparison) -> int:
+    """Bytes between the words of the compared side."""
+    return int(c.first.situation.param("bytes_apart"))
 
 
 class WordsApart(Struct, frozen=True, kw_only=True):
@@ -44,11 +39,9 @@ class WordsApart(Struct, frozen=True, kw_only=True):
     half: str
     situation: Situation
     """Without `bytes_apart` and `half`."""
-    nearer: list[Distance]
-    farthest: int
-    farthest_ns: Interval
-    farthest_id: str
-    placebo: Judgement | None
+    nearer: list[Comparison]
+    """Each over the farthest that was measured."""
+    placebo: Comparison | None
     """The farthest against a second thread that touches nothing; None where there is none."""
 
     @property
@@ -57,39 +50,31 @@ class WordsApart(Struct, frozen=True, kw_only=True):
         that was compared is not shown to."""
         found = None
         for distance in reversed(self.nearer):
-            if not distance.no_more:
+            if not no_more(distance):
                 break
-            found = distance.bytes_apart
+            found = distance_of(distance)
         return found
 
     @property
     def too_near(self) -> int:
         """The largest distance that is shown to cost more; 0 where none is."""
-        return max((d.bytes_apart for d in self.nearer if d.judgement.slower), default=0)
+        return max((distance_of(d) for d in self.nearer if d.slower), default=0)
+
+    @property
+    def farthest(self) -> Side:
+        return self.nearer[0].second
 
     @property
     def ids(self) -> list[str]:
-        return [*(d.id for d in self.nearer), self.farthest_id]
-
-
-class PairOfLines(Struct, frozen=True, kw_only=True):
-    """64 bytes apart inside a pair of lines, and against them 64 bytes apart across two pairs."""
-
-    operation: str
-    form: str
-    situation: Situation
-    inside_ns: Interval
-    across_ns: Interval
-    judgement: Judgement
-    """Inside over across."""
-    ids: tuple[str, str]
+        return [*(d.first.id for d in self.nearer), self.farthest.id]
 
 
 class ApartAnswers(Struct, frozen=True, kw_only=True):
     """What one machine's records say of all kinds of pairs together."""
 
     kinds: list[WordsApart]
-    pairs: list[PairOfLines]
+    pairs: list[Comparison]
+    """64 bytes apart inside a pair of lines over 64 bytes apart across two pairs."""
 
     @property
     def enough(self) -> int | None:
@@ -106,7 +91,7 @@ class ApartAnswers(Struct, frozen=True, kw_only=True):
     @property
     def open(self) -> list[int]:
         """Distances that are neither shown to suffice nor shown to cost more."""
-        measured = {d.bytes_apart for kind in self.kinds for d in kind.nearer}
+        measured = {distance_of(d) for kind in self.kinds for d in kind.nearer}
         return sorted(
             d for d in measured if d > self.too_near and (self.enough is None or d < self.enough)
         )
@@ -121,10 +106,10 @@ class ApartAnswers(Struct, frozen=True, kw_only=True):
     def within(self) -> float:
         """By how much, as a share, a larger distance than `enough` may still cost less."""
         found = (
-            d.judgement.contrast.high - 1
+            d.contrast.high - 1
             for kind in self.kinds
             for d in kind.nearer
-            if d.bytes_apart == self.enough
+            if distance_of(d) == self.enough
         )
         return max((0.0, *found))
 
@@ -134,10 +119,9 @@ class ApartAnswers(Struct, frozen=True, kw_only=True):
         measured in both halves."""
         if not self.pairs:
             return ""
-        if any(pair.judgement.slower for pair in self.pairs):
+        if any(pair.slower for pair in self.pairs):
             return "matters"
-        shown = all(p.judgement.answer == "same" or p.judgement.cheaper for p in self.pairs)
-        return "none" if shown else "undecided"
+        return "none" if all(map(no_more, self.pairs)) else "undecided"
 
     @property
     def ids(self) -> list[str]:
@@ -168,61 +152,43 @@ def _of(summaries: Iterable[Summary]) -> dict[_Kind, dict[str, _ByDistance]]:
     return found
 
 
-def comparisons(summaries: Iterable[Summary]) -> list[tuple[Summary, Summary]]:
-    """The pairs of cells whose contrasts `bytes_apart` needs."""
-    pairs = []
-    for halves in _of(summaries).values():
-        for cells in halves.values():
-            farthest = max(cells)
-            near = (s for distance, s in cells.items() if 0 < distance < farthest)
-            pairs += [(s, cells[farthest]) for s in near]
-            pairs += [(cells[farthest], cells[0])] if farthest and 0 in cells else []
-        inside, across = (halves.get(half, {}).get(LINE) for half in ("lower", "upper"))
-        pairs += [(inside, across)] if inside and across else []
-    return pairs
+def pairs(summaries: Iterable[Summary]) -> list[tuple[Summary, Summary]]:
+    """Each distance over the farthest, the farthest over a second thread that touches nothing, and
+    64 bytes inside a pair over 64 bytes across two."""
+    return [
+        pair
+        for halves in _of(summaries).values()
+        for pair in (
+            *(pair for cells in halves.values() for pair in _in_half(cells)),
+            *_across_halves(halves),
+        )
+    ]
 
 
-def bytes_apart(
-    summaries: Iterable[Summary], judgements: Mapping[tuple[str, str], Judgement]
-) -> ApartAnswers:
-    """The answers of one machine; `judgements` of `comparisons`, by both ids."""
-    kinds, pairs = [], []
+def _in_half(cells: _ByDistance) -> list[tuple[Summary, Summary]]:
+    farthest = max(cells)
+    nearer = [(s, cells[farthest]) for distance, s in cells.items() if 0 < distance < farthest]
+    return nearer + ([(cells[farthest], cells[0])] if farthest and 0 in cells else [])
+
+
+def _across_halves(halves: Mapping[str, _ByDistance]) -> list[tuple[Summary, Summary]]:
+    inside, across = (halves.get(half, {}).get(LINE) for half in ("lower", "upper"))
+    return [(inside, across)] if inside and across else []
+
+
+def bytes_apart(summaries: Iterable[Summary], found: Iterable[Comparison]) -> ApartAnswers:
+    """The answers of one machine, from the comparisons of `pairs`."""
+    known = {c.ids: c for c in found}
+    kinds, between = [], []
     for kind, halves in _of(summaries).items():
         for half, cells in sorted(halves.items()):
-            farthest = cells[max(cells)]
-            nearer = [
-                Distance(
-                    bytes_apart=distance,
-                    ns=s.issue,
-                    judgement=judgements[s.id, farthest.id],
-                    id=s.id,
+            own = [known[a.id, b.id] for a, b in _in_half(cells)]
+            farthest = cells[max(cells)].id
+            nearer = sorted((c for c in own if c.second.id == farthest), key=distance_of)
+            placebo = next((c for c in own if c not in nearer), None)
+            if nearer:
+                kinds.append(
+                    WordsApart(**kind._asdict(), half=half, nearer=nearer, placebo=placebo)
                 )
-                for distance, s in sorted(cells.items())
-                if 0 < distance < max(cells)
-            ]
-            if not nearer:
-                continue
-            placebo = cells.get(0)
-            kinds.append(
-                WordsApart(
-                    **kind._asdict(),
-                    half=half,
-                    nearer=nearer,
-                    farthest=max(cells),
-                    farthest_ns=farthest.issue,
-                    farthest_id=farthest.id,
-                    placebo=judgements[farthest.id, placebo.id] if placebo else None,
-                )
-            )
-        inside, across = (halves.get(half, {}).get(LINE) for half in ("lower", "upper"))
-        if inside and across:
-            pairs.append(
-                PairOfLines(
-                    **kind._asdict(),
-                    inside_ns=inside.issue,
-                    across_ns=across.issue,
-                    judgement=judgements[inside.id, across.id],
-                    ids=(inside.id, across.id),
-                )
-            )
-    return ApartAnswers(kinds=kinds, pairs=pairs)
+        between += [known[a.id, b.id] for a, b in _across_halves(halves)]
+    return ApartAnswers(kinds=kinds, pairs=between)

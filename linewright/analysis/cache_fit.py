@@ -19,6 +19,7 @@ import numpy as np
 from msgspec import Struct
 
 from linewright.analysis import distributions
+from linewright.analysis.comparison import Comparison
 from linewright.analysis.drawn_ratios import cost_ratio
 from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
 from linewright.analysis.intervals import CONFIDENCE
@@ -154,6 +155,44 @@ def longest_lists(summaries: Iterable[Summary]) -> list[Summary]:
     most = max(map(len, lists.values()), default=0)
     shared = [size for size, own in lists.items() if len(own) == most]
     return list(lists[max(shared)].values()) if shared else []
+
+
+class CheapestInstruction(NamedTuple):
+    """The cheapest of several instructions of cache maintenance on dirty lines, and what is shown
+    of the others: their passes over one list are compared, operation against operation."""
+
+    best: Fit
+    slower: list[Fit]
+    same: list[tuple[Fit, float]]
+    """Each with what the difference is shown to be below, as a share."""
+    undecided: list[Fit]
+
+    @property
+    def ids(self) -> list[str]:
+        others = [*self.slower, *(f for f, _ in self.same), *self.undecided]
+        return [i for f in (self.best, *others) for i in f.ids]
+
+
+def cheapest_instruction(
+    fits: Iterable[Fit], known: Sequence[Comparison]
+) -> CheapestInstruction | None:
+    """Which instruction writes dirty lines back in the least time; None of fewer than two."""
+    ranked = sorted(on_dirty_lines(fits), key=lambda f: f.per_line.value)
+    if len(ranked) < 2:
+        return None
+    best, *others = ranked
+    found = CheapestInstruction(best, [], [], [])
+    for f in others:
+        ids = {*best.ids, *f.ids}
+        pair = next((a for a in known if ids.issuperset(a.ids)), None)
+        first = pair is not None and pair.first.form == best.group.form
+        if pair and (pair.cheaper if first else pair.slower):
+            found.slower.append(f)
+        elif pair and pair.answer == "same":
+            found.same.append((f, pair.within))
+        else:
+            found.undecided.append(f)
+    return found
 
 
 def trapped(found: Iterable[Fit]) -> list[Fit]:

@@ -9,11 +9,13 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from linewright.analysis.across import READERS, OperationPair, defaults
+from linewright.analysis.comparison import Comparison
 from linewright.analysis.control import pooled_interval
-from linewright.analysis.findings import Alternative, Finding, answer_of
+from linewright.analysis.findings import Finding
+from linewright.analysis.hypothesis_tests import Answer
 from linewright.analysis.machine_answers import MachineAnswers
-from linewright.analysis.summary import Summary
+from linewright.analysis.pairs import READERS, defaults
+from linewright.analysis.summary import Summary, grouped
 from linewright.families import ONE_LINE
 from linewright.forms import made_of
 from linewright.schema import Interval
@@ -22,29 +24,27 @@ LEAST_TRADED = 0.10
 """A form that saves less than this here and costs more elsewhere is not named."""
 
 
-FormRow = tuple[Finding, Alternative]
-"""A form against the default, with the point at which it is."""
-
-
 class FormAdvice(Struct, frozen=True):
     """A form against the default where it is shown to differ, and where else it is shown to differ
     the other way: a caller has one form for all."""
 
-    finding: Finding
-    row: Alternative
-    elsewhere: FormRow | None
+    operation: str
+    """What the caller needs."""
+    here: Comparison
+    elsewhere: Comparison | None
+    lost_rate: tuple[float, float] | None = None
+    """As of `total_rate_loss`, here."""
 
     @property
     def ids(self) -> list[str]:
         """Of the default's cell and the form's, here and elsewhere."""
-        pairs = [(self.finding, self.row)] + [self.elsewhere] * bool(self.elsewhere)
-        return [i for f, row in pairs for i in (f.default_id, row.id)]
+        both = [self.here] + [self.elsewhere] * bool(self.elsewhere)
+        return [i for c in both for i in (c.second.id, c.first.id)]
 
     @property
     def loses(self) -> bool:
         """Whether it costs more elsewhere than it saves here."""
-        saved = times_the_form(self.finding, self.row)
-        return self.elsewhere is not None and 1 / times_the_form(*self.elsewhere) > saved
+        return self.elsewhere is not None and 1 / self.elsewhere.times > self.here.times
 
 
 def add_cost(m: MachineAnswers) -> tuple[Summary | None, Summary | None, Interval | None]:
@@ -63,23 +63,23 @@ def add_cost(m: MachineAnswers) -> tuple[Summary | None, Summary | None, Interva
     return alone, contended, pooled_interval(contended, both) if one_figure else None
 
 
-def cheaper_instead(m: MachineAnswers, names: tuple[str, str], alone: bool) -> OperationPair | None:
+def cheaper_instead(m: MachineAnswers, names: tuple[str, str], alone: bool) -> Comparison | None:
     """The comparison in which the first of two forms, or operations, is shown to be cheaper than
     the second (an empty name: whatever stands for one atomic word): contended, or where `alone`
     allows without contention."""
     found = [
-        a
-        for a in m.across
-        if names
+        c
+        for c in m.select("operations")
+        if c.cheaper
+        and (c.contended or alone)
+        and names
         in (
-            (a.first.form, a.second.form),
-            (a.first.operation, a.second.operation),
-            (a.first.form, ""),
+            (c.first.form, c.second.form),
+            (c.first.operation, c.second.operation),
+            (c.first.form, ""),
         )
-        and a.judgement.cheaper
-        and (a.contended or alone)
     ]
-    return min(found, key=lambda a: not a.contended, default=None)
+    return min(found, key=lambda c: not c.contended, default=None)
 
 
 def updater_of_readers(m: MachineAnswers) -> Summary | None:
@@ -103,15 +103,10 @@ def updater_of_readers(m: MachineAnswers) -> Summary | None:
 def first_guess(m: MachineAnswers) -> FormAdvice | None:
     """A compare-and-swap loop that guesses first and costs more alone than one that reads first,
     and where the guess is cheaper."""
-    for f in m.of_width:
-        for row in f.rows:
-            if (
-                f.figure == "issue"
-                and made_of(row.form).loop == "guess_first"
-                and row.judgement.slower
-                and f.situation.contender == "none"
-            ):
-                return FormAdvice(f, row, _elsewhere(m, f, row.form, "cheaper"))
+    for f, row in _back_to_back(m):
+        guesses = made_of(row.first.form).loop == "guess_first"
+        if guesses and row.slower and f.situation.contender == "none":
+            return FormAdvice(f.operation, row, _elsewhere(m, f, row, "cheaper"))
     return None
 
 
@@ -120,116 +115,110 @@ def cheaper_forms(m: MachineAnswers) -> list[FormAdvice]:
     most first.
 
     A gain below `LEAST_TRADED` that costs more elsewhere is no advice and is left out."""
-    best: dict[str, FormRow] = {}
+    best: dict[str, tuple[Finding, Comparison]] = {}
     for f in m.of_width:
         row = f.best
         if (
             row
             and f.figure == "issue"
             and f.operation in ONE_LINE.operations
-            and made_of(row.form).loop != "guess_first"
+            and made_of(row.first.form).loop != "guess_first"
         ):
-            known = best.get(row.form)
-            if known is None or times_the_form(f, row) > times_the_form(*known):
-                best[row.form] = (f, row)
-    ranked = sorted(best.values(), key=lambda pair: -round(times_the_form(*pair), 1))
-    advised = [FormAdvice(f, row, _elsewhere(m, f, row.form, "slower")) for f, row in ranked]
-    return [
-        a for a in advised if not a.loses or times_the_form(a.finding, a.row) >= 1 + LEAST_TRADED
+            known = best.get(row.first.form)
+            if known is None or row.times > known[1].times:
+                best[row.first.form] = (f, row)
+    ranked = sorted(best.values(), key=lambda pair: -round(pair[1].times, 1))
+    advised = [
+        FormAdvice(f.operation, row, _elsewhere(m, f, row, "slower"), f.lost_rates.get(name))
+        for f, row in ranked
+        for name in [row.first.form]
     ]
+    return [a for a in advised if not a.loses or a.here.times >= 1 + LEAST_TRADED]
 
 
-def times_the_form(f: Finding, row: Alternative) -> float:
-    """How many times as much the default takes as the form."""
-    return f.default_ns.median_ns / max(row.ns.median_ns, 1e-9)
+def _back_to_back(m: MachineAnswers) -> list[tuple[Finding, Comparison]]:
+    return [(f, row) for f in m.of_width if f.figure == "issue" for row in f.rows]
 
 
 def _elsewhere(
-    m: MachineAnswers, f: Finding, form: str, answer: Literal["slower", "cheaper"]
-) -> FormRow | None:
+    m: MachineAnswers, here: Finding, row: Comparison, answer: Answer
+) -> Comparison | None:
     """Where else the form differs most from the default, because there it is shown to be
     `answer`."""
     against = [
-        (g, r)
-        for g in m.of_width
-        if g.operation == f.operation and g.figure == "issue" and g is not f
-        for r in g.rows
-        if r.form == form and getattr(r.judgement, answer)
+        r
+        for f, r in _back_to_back(m)
+        if f.operation == here.operation and f is not here
+        if r.first.form == row.first.form and r.answer == answer
     ]
-    return max(against, key=lambda pair: abs(math.log(times_the_form(*pair))), default=None)
+    return max(against, key=lambda r: abs(math.log(r.times)), default=None)
 
 
 class UselessPrefetch(Struct, frozen=True):
     """Prefetches in front of the default that are shown to gain nothing alone."""
 
-    rows: list[FormRow]
+    rows: list[Comparison]
     """At every point, alone and with a second CPU."""
-    of_another: tuple[Alternative, Alternative] | None
+    of_another: tuple[Comparison, Comparison] | None
     """Another form alone, which costs more than the default, and the same behind the prefetch,
     which does not."""
 
     @property
     def defaults(self) -> list[str]:
-        return list(dict.fromkeys(f.default for f, _ in self.rows))
+        return list(dict.fromkeys(r.second.form for r in self.rows))
 
     @property
     def ids(self) -> list[str]:
-        cells = [i for f, r in self.rows for i in (f.default_id, r.id)]
-        return cells + [r.id for r in self.of_another or ()]
+        cells = [i for r in self.rows for i in (r.second.id, r.first.id)]
+        return cells + [r.first.id for r in self.of_another or ()]
 
     @property
     def within(self) -> float:
         """What the difference is shown to be below alone, as a share."""
-        return max(r.judgement.within for f, r in self._with("none"))
+        return max(r.within for r in self._with("none"))
 
     @property
-    def contended(self) -> tuple[Literal["same", "slower", "undecided"], FormRow] | None:
-        """The answer with a second CPU, and where it is plainest: of the same the widest bound, of
-        what costs more the most, of the undecided the widest interval; None where forms differ, or
+    def contended(self) -> Comparison | None:
+        """The answer with a second CPU, where it is plainest: of the same the widest bound, of what
+        costs more the most, of the undecided the widest interval; None where forms differ, or
         without one."""
         both = self._with("same_line")
-        answers = {r.judgement.answer for _, r in both}
+        answers = {r.answer for r in both}
         if answers == {"same"}:
-            return "same", max(both, key=lambda pair: pair[1].judgement.within)
-        if slower := [pair for pair in both if pair[1].judgement.slower]:
-            return "slower", min(slower, key=lambda pair: times_the_form(*pair))
-        unclear = [
-            (f, r) for f, r in both if r.judgement.answer == "undecided" and r.judgement.contrast
-        ]
-        if not unclear or "different" in answers:
+            return max(both, key=lambda r: r.within)
+        if slower := [r for r in both if r.slower]:
+            return min(slower, key=lambda r: r.times)
+        unclear = [r for r in both if r.answer == "undecided" and r.contrast]
+        if not unclear or "cheaper" in answers:
             return None
-        return "undecided", max(unclear, key=lambda pair: pair[1].judgement.contrast.farthest)
+        return max(unclear, key=lambda r: r.contrast.farthest)
 
-    def _with(self, contender: str) -> list[FormRow]:
-        return [row for row in self.rows if row[0].situation.contender == contender]
+    def _with(self, contender: str) -> list[Comparison]:
+        return [r for r in self.rows if r.situation.contender == contender]
 
 
 def useless_prefetch(m: MachineAnswers, prefetches: Sequence[str]) -> UselessPrefetch | None:
     """One of these prefetches in front of the default; None where it gains something alone, or was
     not measured."""
-    found = [f for f in m.of_width if f.figure == "issue"]
-    rows = [
-        (f, r)
-        for f in found
-        for r in f.rows
-        if made_of(r.form).prefetch in prefetches and made_of(r.form).base == f.default
-    ]
-    alone = {r.judgement.answer for f, r in rows if f.situation.contender == "none"}
+    every = [r for _, r in _back_to_back(m)]
+    behind = [r for r in every if made_of(r.first.form).prefetch in prefetches]
+    rows = [r for r in behind if made_of(r.first.form).base == r.second.form]
+    alone = {r.answer for r in rows if r.situation.contender == "none"}
     if alone != {"same"}:
         return None
-    return UselessPrefetch(rows, _gain_of_another(found, prefetches))
+    return UselessPrefetch(rows, _gain_of_another(m, prefetches))
 
 
 def _gain_of_another(
-    found: Sequence[Finding], prefetches: Sequence[str]
-) -> tuple[Alternative, Alternative] | None:
-    for f in found:
-        if f.situation.contender == "none":
-            rows = {r.form: r for r in f.rows}
-            for r in f.rows:
-                made = made_of(r.form)
+    m: MachineAnswers, prefetches: Sequence[str]
+) -> tuple[Comparison, Comparison] | None:
+    for f in m.of_width:
+        if f.figure == "issue" and f.situation.contender == "none":
+            rows = {r.first.form: r for r in f.rows}
+            for form, r in rows.items():
+                made = made_of(form)
                 bare = rows.get(made.base) if made.prefetch in prefetches else None
-                if bare and bare.judgement.slower and not r.judgement.slower:
+                if bare and bare.slower and not r.slower:
                     return bare, r
     return None
 
@@ -237,23 +226,22 @@ def _gain_of_another(
 def written(
     found: Sequence[Finding],
 ) -> tuple[
-    Literal["better", "same", "default_best", "depends", "undecided"], list[str], FormRow | None
+    Literal["better", "same", "default_best", "depends", "undecided"], list[str], Comparison | None
 ]:
     """What the findings of one need support writing: one form, those that are all as good, or of
     what is undecided the default; of a better form also where it saves most."""
     default = found[0].default
-    names = list(dict.fromkeys(r.form for f in found for r in f.rows))
-    rows = {name: [(f, r) for f in found for r in f.rows if r.form == name] for name in names}
-    answers = {name: {answer_of(r.judgement) for _, r in rows[name]} for name in names}
-    better = [n for n in names if "cheaper" in answers[n] <= {"cheaper", "same"}]
-    same = [n for n in names if answers[n] == {"same"}]
+    rows = grouped((r for f in found for r in f.rows), lambda r: r.first.form)
+    answers = {name: {r.answer for r in own} for name, own in rows.items()}
+    better = [n for n in rows if "cheaper" in answers[n] <= {"cheaper", "same"}]
+    same = [n for n in rows if answers[n] == {"same"}]
     if better:
-        best = min(better, key=lambda n: sum(r.ns.median_ns for _, r in rows[n]))
-        cheaper = [(f, r) for f, r in rows[best] if r.judgement.cheaper]
-        return "better", [best], max(cheaper, key=lambda x: x[0].default_ns.median_ns)
-    if len(same) == len(names):
-        return "same", [default, *names], None
-    if all("slower" in answers[n] or n in same for n in names):
+        best = min(better, key=lambda n: sum(r.first.ns.median_ns for r in rows[n]))
+        cheaper = [r for r in rows[best] if r.cheaper]
+        return "better", [best], max(cheaper, key=lambda r: r.second.ns.median_ns)
+    if len(same) == len(rows):
+        return "same", [default, *rows], None
+    if all("slower" in answers[n] or n in same for n in rows):
         return "default_best", [default, *same], None
     if any("cheaper" in own for own in answers.values()):
         return "depends", [], None
@@ -277,7 +265,7 @@ def far_add(m: MachineAnswers) -> FarAdd | None:
     far = {s.id for s in m.summaries if s.nearness in ("far", "all_far")}
     alone = [f for f in m.findings if f.operation == "add" and f.situation.contender == "none"]
     for f in alone:
-        forms = [r.form for r in f.rows if r.id in far]
+        forms = [r.first.form for r in f.rows if r.first.id in far]
         hidden = [] if f.default_id in far else [_same_at(alone, form) for form in forms]
         forms += [f.default] * (f.default_id in far)
         if forms and not f.situation.work_iters:
@@ -291,8 +279,8 @@ def _same_at(alone: Sequence[Finding], form: str) -> list[tuple[int, str, str]]:
     """Lengths of work at which a form is shown to cost the same as the default, each with the ids
     of both cells."""
     return [
-        (f.situation.work_iters, f.default_id, r.id)
+        (r.situation.work_iters, r.second.id, r.first.id)
         for f in alone
         for r in f.rows
-        if r.form == form and r.judgement.answer == "same"
+        if r.first.form == form and r.answer == "same"
     ]

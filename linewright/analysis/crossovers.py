@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from linewright.analysis.findings import Alternative, Finding
+from linewright.analysis.comparison import Comparison
+from linewright.analysis.findings import Finding
 from linewright.schema import Situation
 
 AXES = ("work_iters", "contender_iters")
@@ -40,33 +41,30 @@ def crossovers(findings: Sequence[Finding]) -> list[Crossover]:
     return [c for axis in AXES for sweep in _sweeps(findings, axis) for c in _along(sweep, axis)]
 
 
-def _sweeps(findings: Iterable[Finding], axis: str) -> list[list[tuple[Finding, Alternative]]]:
+def _sweeps(findings: Iterable[Finding], axis: str) -> list[list[tuple[Finding, Comparison]]]:
     """Rows of one form and default that differ in `axis` only."""
-    answer: dict[tuple, list[tuple[Finding, Alternative]]] = {}
+    answer: dict[tuple, list[tuple[Finding, Comparison]]] = {}
     for f in findings:
         if axis == "contender_iters" and not f.situation.contended:
             continue
         for row in f.rows:
             fixed = f.situation.without(axis)
-            key = (f.machine_id, f.operation, fixed, f.default, row.form)
+            key = (f.machine_id, f.operation, fixed, f.default, row.first.form)
             answer.setdefault(key, []).append((f, row))
     along = lambda pair: getattr(pair[0].situation, axis)
     return [sorted(sweep, key=along) for sweep in answer.values()]
 
 
-def _margin(f: Finding, row: Alternative) -> float:
-    return abs(row.ns.median_ns - f.default_ns.median_ns)
+def _margin(c: Comparison) -> float:
+    return abs(c.first.ns.median_ns - c.second.ns.median_ns)
 
 
-def _along(sweep: Sequence[tuple[Finding, Alternative]], axis: str) -> list[Crossover]:
+def _along(sweep: Sequence[tuple[Finding, Comparison]], axis: str) -> list[Crossover]:
     answers: list[Crossover] = []
-    decided = [(f, row) for f, row in sweep if row.judgement.answer == "different"]
+    decided = [(f, row) for f, row in sweep if row.differs]
     for (f0, row0), (f1, row1) in itertools.pairwise(decided):
-        if row0.judgement.cheaper == row1.judgement.cheaper:
+        if row0.answer == row1.answer:
             continue
-        below, above = (
-            (row0.form, f0.default) if row0.judgement.cheaper else (f0.default, row0.form)
-        )
         answers.append(
             Crossover(
                 machine_id=f0.machine_id,
@@ -75,11 +73,11 @@ def _along(sweep: Sequence[tuple[Finding, Alternative]], axis: str) -> list[Cros
                 situation=f0.situation.without(axis),
                 below=getattr(f0.situation, axis),
                 above=getattr(f1.situation, axis),
-                cheaper_below=below,
-                cheaper_above=above,
-                margin_below_ns=_margin(f0, row0),
-                margin_above_ns=_margin(f1, row1),
-                ids=(f0.default_id, row0.id, f1.default_id, row1.id),
+                cheaper_below=row0.cheapest.form,
+                cheaper_above=row1.cheapest.form,
+                margin_below_ns=_margin(row0),
+                margin_above_ns=_margin(row1),
+                ids=(row0.second.id, row0.first.id, row1.second.id, row1.first.id),
             )
         )
     return answers

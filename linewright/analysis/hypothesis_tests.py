@@ -1,7 +1,7 @@
-"""What may be claimed of contrasts: different, the same, or neither.
+"""What may be claimed of contrasts: cheaper, slower, the same, or none of these.
 
-- *Different*: Student's t or Wilcoxon's test, with Holm's correction (1979) over all contrasts of
-  one question.
+- *Cheaper*, *slower*: Student's t or Wilcoxon's test, with Holm's correction (1979) over all
+  contrasts of one question.
 - *Same*: the equivalence test; the 95 % interval lies within the tolerance, which is two one-sided
   tests at 2.5 % each (Schuirmann 1987).
 - Of simulated cells nothing is tested: they differ, or are the same, where the whole band over
@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -22,29 +22,14 @@ from linewright.schema import FEWEST_LAUNCHES
 
 ALPHA = 0.05
 """Chance of one false claim in one run, over all questions together."""
-QUESTIONS: Mapping[str, float] = {
-    "forms": 0.027, "readers": 0.009, "cores": 0.0045, "across": 0.0045,
-}  # fmt: skip
-"""How the questions asked of one run share nine tenths of `ALPHA`: form against default at every
-point (crossovers follow from it), readers against their number and updaters, core against core,
-operation against operation.  The two looks of a run have the last tenth."""
-IN_SEQUENCE = 0.2
-"""Of `ALPHA`, what a comparison of runs made one after the other may use: its fit of one line of
-drift holds only nearly."""
-SAME_ALONE = 0.05
-SAME_CONTENDED = 0.10
-"""Relative difference below which two costs are called the same, alone and contended."""
-SAME_NS = 0.5
-"""Exposed costs that differ by less are called the same, about two cycles: a share of a cost that
-work hides is nothing."""
-
 UNPAIRED = 8
 """Times as many launches that runs made one after the other need: their drift is estimated from
 them too."""
 MOST_LAUNCHES = 40
 """More launches than this are not asked for: what they would tell costs more than it is worth."""
 
-Answer = Literal["different", "same", "undecided"]
+Answer = Literal["cheaper", "slower", "same", "undecided"]
+"""What the first side of a comparison is shown to be."""
 
 
 def holm(contrasts: Iterable[Contrast | None]) -> list[float | None]:
@@ -78,12 +63,17 @@ class Judgement(Struct, frozen=True, kw_only=True):
     @property
     def cheaper(self) -> bool:
         """Shown to cost less than what it is compared with."""
-        return self.answer == "different" and self.contrast.value < self.contrast.neutral
+        return self.answer == "cheaper"
 
     @property
     def slower(self) -> bool:
         """Shown to cost more than what it is compared with."""
-        return self.answer == "different" and self.contrast.value > self.contrast.neutral
+        return self.answer == "slower"
+
+    @property
+    def differs(self) -> bool:
+        """Shown to cost less or more."""
+        return self.cheaper or self.slower
 
 
 def undecided(
@@ -101,11 +91,13 @@ def judge(
     why: str = "",
     fewest: int = FEWEST_LAUNCHES,
     small: bool = False,
+    higher_is_better: bool = False,
 ) -> Judgement:
-    """Different, same within `same` (a share, or ns) or undecided.
+    """Cheaper, slower, same within `same` (a share, or ns) or undecided.
 
     `why` says why there is no contrast; `fewest` launches allow a claim; `small`: of programs, a
-    difference that is shown counts even where it lies within `same`."""
+    difference that is shown counts even where it lies within `same`; `higher_is_better`: of a
+    metric of which more is what costs less."""
     if contrast is None:
         return undecided(why or "no_figure", same=same)
     if contrast.over == "nothing":
@@ -118,9 +110,10 @@ def judge(
     different = contrast.separate and (drawn or (p is not None and p < alpha))
     if contrast.farthest <= same and not (different and small):
         return msgspec.structs.replace(judgement, answer="same", why="", within=contrast.farthest)
-    return (
-        msgspec.structs.replace(judgement, answer="different", why="") if different else judgement
-    )
+    if not different:
+        return judgement
+    cheaper = (contrast.value < contrast.neutral) != higher_is_better
+    return msgspec.structs.replace(judgement, answer="cheaper" if cheaper else "slower", why="")
 
 
 def detectable(c: Contrast, launches: int) -> float:

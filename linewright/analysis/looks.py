@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from linewright import architectures
-from linewright.analysis.across import across
+from linewright.analysis.comparison import Comparison
 from linewright.analysis.control import identical_to, noise_group_of
 from linewright.analysis.findings import findings
-from linewright.analysis.hypothesis_tests import QUESTIONS, Judgement, judge
+from linewright.analysis.hypothesis_tests import Judgement, judge
+from linewright.analysis.questions import QUESTIONS, ask
 from linewright.analysis.summarise import summarise
 from linewright.analysis.summary import Summary
 from linewright.families import ONE_LINE, family_of
@@ -46,7 +47,7 @@ def open_cells(summaries: Sequence[Summary]) -> set[str]:
     compared = list(_compared(summaries))
     if not compared:
         return {s.id for s in summaries}
-    left = {i for ids, judgement in compared if _is_open(*judgement) for i in ids}
+    left = {i for c, advised in compared if _is_open(c, advised) for i in c.ids}
     groups = {noise_group_of(s.cell) for s in summaries if s.id in left}
     return left | {
         s.id
@@ -55,21 +56,20 @@ def open_cells(summaries: Sequence[Summary]) -> set[str]:
     }
 
 
-def _compared(
-    summaries: Sequence[Summary],
-) -> Iterable[tuple[tuple[str, str], tuple[Judgement, str, bool]]]:
+def _compared(summaries: Sequence[Summary]) -> Iterable[tuple[Comparison, bool]]:
+    """Every comparison, and whether a setting may be advised by it."""
     arch = {s.machine_id: s.arch for s in summaries}
     for f in findings(summaries):
         far = architectures.of(arch[f.machine_id]).far_atomics
         advised = far and family_of(f.operation) is ONE_LINE
         for r in f.rows:
-            yield (f.default_id, r.id), (r.judgement, "forms", advised)
-    for a in across(summaries):
-        yield a.ids, (a.judgement, "across", False)
+            yield r, advised
+    for c in ask("operations", summaries):
+        yield c, False
 
 
-def _is_open(judgement: Judgement, question: str, advised: bool) -> bool:
-    found = at_look(judgement, QUESTIONS[question])
+def _is_open(c: Comparison, advised: bool) -> bool:
+    found = at_look(c, QUESTIONS[c.question].alpha)
     return not found.slower if advised else found.answer == "undecided"
 
 

@@ -8,14 +8,21 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from linewright import architectures
-from linewright.analysis import across, cache_fit, setting_choice
+from linewright.analysis import cache_fit, setting_choice
 from linewright.analysis.bytes_apart import ApartAnswers, bytes_apart
 from linewright.analysis.cache_fit import Fit, Saving
+from linewright.analysis.comparison import Comparison
 from linewright.analysis.control import Floor, NoiseGroup, WorkLoop, floors, work_loop
 from linewright.analysis.crossovers import Crossover, crossovers
 from linewright.analysis.findings import Finding, findings
-from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES, MOST_LAUNCHES, launches_needed
+from linewright.analysis.hypothesis_tests import (
+    FEWEST_LAUNCHES,
+    MOST_LAUNCHES,
+    Judgement,
+    launches_needed,
+)
 from linewright.analysis.near_far import CoreClass, near_far
+from linewright.analysis.questions import ask
 from linewright.analysis.setting_choice import Choice
 from linewright.analysis.summarise import by_id
 from linewright.analysis.summary import Summary, machines_of
@@ -126,14 +133,26 @@ class MachineAnswers:
         return cache_fit.savings(self.summaries)
 
     @cached_property
-    def across(self) -> list[across.OperationPair]:
-        """Operation against operation."""
-        return across.across(self.summaries)
+    def _asked(self) -> dict[str, list[Comparison]]:
+        return {}
+
+    def select(
+        self, question: str, operation: str = "", contended: bool | None = None
+    ) -> list[Comparison]:
+        """The comparisons of one question (`linewright.analysis.questions`), where given those of
+        one operation, and with or without contention."""
+        if question not in self._asked:
+            self._asked[question] = ask(question, self.summaries)
+        return [
+            c
+            for c in self._asked[question]
+            if operation in ("", c.operation) and contended in (None, c.contended)
+        ]
 
     @cached_property
     def bytes_apart(self) -> ApartAnswers:
         """How far apart two threads' words have to lie."""
-        return bytes_apart(self.summaries, {pair.ids: pair.judgement for pair in self.across})
+        return bytes_apart(self.summaries, self.select("operations"))
 
     @cached_property
     def floors(self) -> dict[NoiseGroup, Floor]:
@@ -190,7 +209,7 @@ class MachineAnswers:
     def launches_asked(self) -> int:
         """Launches that would probably decide what is open, and show a supported setting's other
         states: the one number that every sentence and command suggests."""
-        rows = [r.judgement for f in self.findings for r in f.of("undecided")]
+        rows: list[Judgement] = [r for f in self.findings for r in f.of("undecided")]
         rows += [j for c in self.choices for j in c.still_open]
         asked = [setting_choice.SETTLED if self.unsettled_launches else FEWEST_LAUNCHES]
         for judgement in rows:

@@ -8,11 +8,13 @@ from typing import Literal
 
 from msgspec import Struct
 
-from linewright.analysis.across import defaults
+from linewright.analysis.comparison import Comparison
 from linewright.analysis.control import noise_group_of, pooled_interval
-from linewright.analysis.findings import answer_of, distrust_of, plainest
-from linewright.analysis.hypothesis_tests import SAME_ALONE, SAME_CONTENDED, SAME_NS
+from linewright.analysis.findings import plainest
 from linewright.analysis.machine_answers import MachineAnswers
+from linewright.analysis.pairs import defaults
+from linewright.analysis.plausible import distrust_of
+from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary, figure_of
 from linewright.forms import made_of
 from linewright.schema import Cell, Interval, Situation
@@ -43,26 +45,13 @@ class Figure(Struct, frozen=True, kw_only=True):
     """False where too many windows were disturbed."""
 
 
-class BestAlternative(Struct, frozen=True, kw_only=True):
-    """The best alternative to a row's default form, and what is known of it."""
-
-    form: str
-    answer: Literal["cheaper", "slower", "same", "undecided"]
-    scale: Literal["ratio", "ns"]
-    """Whether `low` and `high` are the alternative over the default, or the alternative minus the
-    default."""
-    low: float | None
-    """Ends of the 95 % interval; None where there is none, such as after one launch."""
-    high: float | None
-
-
 class Entry(Struct, frozen=True, kw_only=True):
     """One cell of the matrix: an operation in one column."""
 
     default: Figure | None
     """The form that a compiler emits, which the others are compared with; None where it has no
     figure."""
-    versus: BestAlternative | None = None
+    versus: Comparison | None = None
     """The cheapest form that is shown to cost less; where none is, the one that might save most;
     None without any."""
     why: str = ""
@@ -135,7 +124,7 @@ def _column(key: str, own: Sequence[Summary], m: MachineAnswers) -> MatrixColumn
         situation=_column_of(cell),
         placement=example.placement_class,
         scale="ns" if exposed else "ratio",
-        same=SAME_NS if exposed else SAME_CONTENDED if key == "contended" else SAME_ALONE,
+        same=QUESTIONS["forms"].same.of(figure_of(example), key == "contended"),
         floor=floor.size if floor else 0.0,
         pairs=floor.pairs if floor else 0,
         unit_ns=m.context.unit_ns if m.context else 0.0,
@@ -180,7 +169,7 @@ def rows(m: MachineAnswers, columns: Sequence[MatrixColumn]) -> list[Row]:
         if own:
             entries = {
                 c.key: _entry(
-                    [s for s in own if _column_of(s.cell) == c.situation], c, operation, loop, m
+                    [s for s in own if _column_of(s.cell) == c.situation], operation, loop, m
                 )
                 for c in columns
             }
@@ -188,9 +177,7 @@ def rows(m: MachineAnswers, columns: Sequence[MatrixColumn]) -> list[Row]:
     return answers
 
 
-def _entry(
-    own: Sequence[Summary], c: MatrixColumn, operation: str, loop: str, m: MachineAnswers
-) -> Entry:
+def _entry(own: Sequence[Summary], operation: str, loop: str, m: MachineAnswers) -> Entry:
     measured = [s for s in own if s.has_figures]
     if not measured:
         return Entry(default=None, why=own[0].status if own else "not_measured")
@@ -200,7 +187,7 @@ def _entry(
     default = _default(usable, operation, loop)
     if figure_of(default) == "exposed" and default.exposed is None:
         return Entry(default=None, why="withheld" if default.withheld else "no_baseline")
-    return Entry(default=figure(default, m.one_line), versus=_versus(default, c, operation, m))
+    return Entry(default=figure(default, m.one_line), versus=_versus(default, operation, m))
 
 
 def _default(usable: Sequence[Summary], operation: str, loop: str) -> Summary:
@@ -209,43 +196,24 @@ def _default(usable: Sequence[Summary], operation: str, loop: str) -> Summary:
     return defaults(usable).get(operation, usable[0])
 
 
-def _versus(
-    default: Summary, c: MatrixColumn, operation: str, m: MachineAnswers
-) -> BestAlternative | None:
+def _versus(default: Summary, operation: str, m: MachineAnswers) -> Comparison | None:
     """The alternative that saves most, or that might."""
-    judgements = [
-        (row.form, row.judgement)
+    found = [
+        row
         for f in m.of_width
         if f.operation == operation and f.default_id == default.id
         for row in f.rows
-        if made_of(row.form).loop == made_of(default.cell.form).loop
+        if made_of(row.first.form).loop == made_of(default.cell.form).loop
     ] + [
-        (a.first.form, a.judgement)
-        for a in m.across
-        if a.second == default.cell and a.first.operation == a.second.operation
+        a
+        for a in m.select("operations")
+        if a.second.id == default.id and a.first.operation == a.second.operation
     ]
-    known = [(form, j) for form, j in judgements if j.contrast is not None]
+    known = [c for c in found if c.contrast is not None]
     if not known:
-        return (
-            None
-            if not judgements
-            else BestAlternative(
-                form=judgements[0][0], answer="undecided", scale=c.scale, low=None, high=None
-            )
-        )
-    cheaper = [(form, j) for form, j in known if j.cheaper]
-    open_or_same = [(form, j) for form, j in known if not j.slower]
-    form, best = min(
-        cheaper or open_or_same or known,
-        key=lambda x: x[1].contrast.value if cheaper else x[1].contrast.low,
-    )
+        return found[0] if found else None
+    cheaper = {c.first.form: c for c in known if c.cheaper}
     if cheaper:
-        form = plainest(form, dict(cheaper))
-        best = dict(cheaper)[form]
-    return BestAlternative(
-        form=form,
-        answer=answer_of(best),
-        scale=best.contrast.scale,
-        low=best.contrast.low,
-        high=best.contrast.high,
-    )
+        first = min(cheaper.values(), key=lambda c: c.contrast.value).first.form
+        return cheaper[plainest(first, cheaper)]
+    return min([c for c in known if not c.slower] or known, key=lambda c: c.contrast.low)

@@ -26,6 +26,15 @@ optimised away."""
 TICKS = 100
 """Fewest clock ticks in a batch for its percentiles to show under 1 % of the clock's step."""
 
+DISTRUSTED = frozenset({"emulated", "faster_than_floor", "doubled", "zero_cost", "same_cpu"})
+"""Flags that keep a cell out of every comparison."""
+
+
+def distrust_of(summary: Summary) -> str:
+    """The flag for which a cell's figure is not shown as what the cell costs; empty for none.  That
+    an emulator ran it is said once, of the whole machine."""
+    return min((DISTRUSTED - {"emulated"}) & set(summary.flags), default="")
+
 
 Neighbours = Mapping[tuple, list[Summary]]
 """The measured cells of one machine by `_key`."""
@@ -116,7 +125,7 @@ def _placebo_differs(members: Iterable[Summary], neighbours: Neighbours) -> set[
         if s.cell.contender == "placebo"
         for other in neighbours.get(_key(s.cell, "none"), [])
     ]
-    different = ((i, j) for i, j in _judgements(pairs, PLACEBO_MARGIN) if j.answer == "different")
+    different = ((i, j) for i, j in _judgements(pairs, PLACEBO_MARGIN) if j.differs)
     return {i for i, judgement in different if judgement.contrast.nearest > PLACEBO_MARGIN}
 
 

@@ -4,17 +4,22 @@ times its price that is."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
-from linewright.analysis.across import COUNTER, PADDED, READERS, SHARED, defaults, over_one_atomic
-from linewright.analysis.findings import distrust_of
+from linewright.analysis.comparison import Comparison
+from linewright.analysis.contrast import Contrast
+from linewright.analysis.control import contrast_of, noise_group_of
 from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.matrix import Figure, column_key, figure
+from linewright.analysis.pairs import COUNTER, PADDED, READERS, SHARED, defaults
+from linewright.analysis.plausible import distrust_of
+from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary
+from linewright.analysis.variance_components import pool_components
 from linewright.schema import Interval
 
 REFERENCE = "add"
@@ -61,9 +66,6 @@ PARAMS: Mapping[str, Mapping[str, object]] = {
     "clean_invalidate": {"entries": 1, "wait": "once", "state": "dirty_l1"},
 }
 """Parameters that cells of the price list have; cells with others measure something else."""
-SAME = 0.10
-"""Costs whose ratio is shown to lie within this share are called the same, as in the matrix under
-contention."""
 WIDEST = 100
 """An interval of ratios of few launches whose ends are further apart says nothing."""
 
@@ -102,7 +104,8 @@ class Price(Struct, frozen=True, kw_only=True):
         low, high = self.ratio.low_ns, self.ratio.high_ns
         if self.few and high >= WIDEST * low:
             return "wide"
-        if low > 1 / (1 + SAME) and high < 1 + SAME:
+        same = QUESTIONS["price"].same.share
+        if low > 1 / (1 + same) and high < 1 + same:
             return "same"
         return "less" if high < 1 else "more" if low > 1 else "either"
 
@@ -133,7 +136,7 @@ def prices(m: MachineAnswers) -> list[Price]:
     if not priced:
         return []
     pairs = [_beside(group, own, added) for (group, *_), own in priced]
-    ratios = over_one_atomic([pair for pair in pairs if pair], m.across)
+    ratios = over_one_atomic([pair for pair in pairs if pair], m.select("operations"))
     answers = []
     if any(added.values()):
         answers.append(Price(group="count", operation=REFERENCE, reference=True,
@@ -156,6 +159,23 @@ def prices(m: MachineAnswers) -> list[Price]:
             )
         )
     return answers
+
+
+def over_one_atomic(
+    priced: Iterable[tuple[Summary, Summary]], known: Iterable[Comparison]
+) -> dict[tuple[str, str], Contrast | None]:
+    """Each price over that of the atomic add beside it, by both ids; nothing is claimed of it but
+    its interval.
+
+    A pair that a question compares has that comparison's interval, so that no figure stands
+    twice in two values."""
+    pairs = list(priced)
+    found = pool_components(
+        [contrast_of(own, base, "issue") for own, base in pairs],
+        [noise_group_of(own.cell) for own, _ in pairs],
+    )
+    contrasts = {(own.id, base.id): c for (own, base), c in zip(pairs, found, strict=True)}
+    return contrasts | {a.ids: a.contrast for a in known if a.ids in contrasts}
 
 
 _KEYS = ("alone", "contended")

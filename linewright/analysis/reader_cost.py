@@ -7,24 +7,21 @@ for one reader, and reader and updater of each form with those of the default fo
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 
+from linewright.analysis.comparison import Comparison
 from linewright.analysis.contrast import difference_ns
-from linewright.analysis.findings import compare_pairs
-from linewright.analysis.hypothesis_tests import Judgement
 from linewright.analysis.summary import Summary, grouped
 from linewright.families import READERS, default_of, family_of
-from linewright.schema import Cell, Estimate, Interval
+from linewright.schema import Cell, Estimate, Interval, Situation
 
 SCALED = ("readers_pair", "readers_shape", "readers_floor", "readers_lookup")
 """Operations whose cost is compared with that of one reader alone."""
-FLAT = 0.10
-"""A reader whose cost with all readers is shown to be within this share of that of one alone
-scales."""
 
 
 def concerns(cell: Cell) -> bool:
@@ -54,33 +51,7 @@ def measured(summaries: Iterable[Summary]) -> list[Summary]:
     return [s for s in summaries if concerns(s.cell) and s.usable]
 
 
-class Scaling(Struct, frozen=True, kw_only=True):
-    """One form with the most readers it was run with against one reader alone."""
-
-    form: str
-    operation: str
-    read_delay: int
-    readers: int
-    alone_ns: float
-    together_ns: float
-    ratio: Estimate | None
-    """Each thread's cost together over that alone."""
-    judgement: Judgement
-    ids: tuple[str, str]
-    """Of both cells, that of one reader first."""
-
-    @property
-    def flat(self) -> bool:
-        """Shown to cost the same, within `FLAT`."""
-        return self.judgement.answer == "same"
-
-    @property
-    def grows(self) -> bool:
-        """Shown to cost more."""
-        return self.judgement.slower
-
-
-class Side(Struct, frozen=True, kw_only=True):
+class ReaderSide(Struct, frozen=True, kw_only=True):
     """A reader beside its updater: both costs in the same situation."""
 
     form: str
@@ -97,7 +68,7 @@ class Side(Struct, frozen=True, kw_only=True):
     """The updater alone."""
 
 
-def sides(summaries: Iterable[Summary]) -> list[Side]:
+def sides(summaries: Iterable[Summary]) -> list[ReaderSide]:
     """One row for each form, delay, number of readers and way of updating that has an updater's
     figure."""
     known: dict[tuple, Summary] = {}
@@ -109,7 +80,7 @@ def sides(summaries: Iterable[Summary]) -> list[Side]:
         if updater_of(s.cell) != "none" and readers_of(s.cell) > 0:
             rows[*where, delay_of(s.cell)] = None
     return [
-        Side(
+        ReaderSide(
             form=form,
             updater=updater,
             read_delay=delay,
@@ -123,26 +94,6 @@ def sides(summaries: Iterable[Summary]) -> list[Side]:
     ]
 
 
-class Trade(Struct, frozen=True, kw_only=True):
-    """A reader that is cheaper to enter than another, and an updater that waits longer for it."""
-
-    cheap_reader: str
-    cheap_update: str
-    updater: str
-    """How the updater of `cheap_reader` waits."""
-    read_delay: int
-    readers: int
-    saved_ns: Interval
-    """Per read-side critical section, by `cheap_reader`."""
-    waited_ns: Interval
-    """Per update, more than `cheap_update`."""
-    sections_per_update: Estimate
-    """With more read-side critical sections than this between two updates `cheap_reader` costs less
-    in all; the interval is that of the two intervals' ends."""
-    ids: tuple[str, ...]
-    """Of the reader and the updater of each of the two."""
-
-
 def _scaled(summaries: Iterable[Summary]) -> list[tuple[Summary, Summary]]:
     """Each form and delay with the most readers it was run with, and with one."""
     cells: dict[tuple, dict[int, Summary]] = {}
@@ -154,7 +105,7 @@ def _scaled(summaries: Iterable[Summary]) -> list[tuple[Summary, Summary]]:
     return [(by[max(by)], by[1]) for by in cells.values() if 1 in by and max(by) > 1]
 
 
-def _rivals(summaries: Iterable[Summary]) -> list[tuple[Side, Side]]:
+def _rivals(summaries: Iterable[Summary]) -> list[tuple[ReaderSide, ReaderSide]]:
     """Each form with both sides of the choice, and the default in the same situation."""
     complete = (side for side in sides(summaries) if side.pair and side.grace)
     answers = []
@@ -168,24 +119,84 @@ def _rivals(summaries: Iterable[Summary]) -> list[tuple[Side, Side]]:
     return answers
 
 
-def both_sides(summaries: Sequence[Summary]) -> tuple[list[Scaling], list[Trade]]:
-    """How every form and delay scales that was run by one reader and by several, without an
-    updater; and a form and the default of which each is shown to be better on one side, in equal
-    situations. One correction covers both."""
-    scaled, rivals = _scaled(summaries), _rivals(summaries)
-    pairs = [(getattr(a, side), getattr(b, side)) for a, b in rivals for side in ("pair", "grace")]
-    answers = iter(compare_pairs([*scaled, *pairs], "readers", lambda _: FLAT))
-    scalings = [_scaling(most, alone, next(answers)) for most, alone in scaled]
-    trades = [_trade(form, default, next(answers), next(answers)) for form, default in rivals]
-    return scalings, [trade for trade in trades if trade]
+def pairs(summaries: Sequence[Summary]) -> list[tuple[Summary, Summary]]:
+    """What is compared: each form and delay with the most readers over one reader, without an
+    updater; and in equal situations reader and updater of each form over those of the default."""
+    rivals = _rivals(summaries)
+    return _scaled(summaries) + [
+        (getattr(a, side), getattr(b, side)) for a, b in rivals for side in ("pair", "grace")
+    ]
+
+
+def scaling(found: Iterable[Comparison]) -> list[Comparison]:
+    """Of the comparisons of readers those with one reader alone."""
+    return [c for c in found if c.first.form == c.second.form]
+
+
+class Trade(NamedTuple):
+    """A form and the default of which each is shown to be better on one side: of the two one is
+    cheaper to enter, and its updater waits longer."""
+
+    reader: Comparison
+    update: Comparison
+
+    @property
+    def updater(self) -> str:
+        """How the updater of the cheaper reader waits."""
+        side = self.update.first if self.reader.cheaper else self.update.second
+        return str(side.situation.param("updater", "synchronize"))
+
+    @property
+    def saved_ns(self) -> Interval:
+        """Per read-side critical section, by the cheaper reader."""
+        return _size(self.reader)
+
+    @property
+    def waited_ns(self) -> Interval:
+        """Per update, longer than the other."""
+        return _size(self.update)
+
+    @property
+    def sections_per_update(self) -> Estimate:
+        """With more read-side critical sections than this between two updates the cheaper reader
+        costs less in all; the interval is that of the two intervals' ends."""
+        saved, waited = self.saved_ns, self.waited_ns
+        return Estimate(
+            value=waited.median_ns / saved.median_ns,
+            low=waited.low_ns / saved.high_ns,
+            high=waited.high_ns / saved.low_ns,
+        )
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Of the reader and the updater of each of the two, the cheaper reader's first."""
+        sides = ("first", "second") if self.reader.cheaper else ("second", "first")
+        return tuple(getattr(c, side).id for side in sides for c in self)
+
+
+def trades(found: Iterable[Comparison]) -> list[Trade]:
+    """Of the comparisons of readers and updaters with the default's those that go both ways."""
+    rivals = [c for c in found if c.first.form != c.second.form]
+    both = itertools.starmap(Trade, zip(rivals[::2], rivals[1::2], strict=True))
+    return [t for t in both if {t.reader.answer, t.update.answer} == {"cheaper", "slower"}]
+
+
+def _size(c: Comparison) -> Interval:
+    """A difference in ns without its sign."""
+    found = difference_ns(c.contrast, c.second.ns.median_ns)
+    if c.slower:
+        return found
+    return msgspec.structs.replace(
+        found, median_ns=-found.median_ns, low_ns=-found.high_ns, high_ns=-found.low_ns
+    )
 
 
 class ReaderAnswers(NamedTuple):
     """What is shown of a machine's readers without a delay, and of their updaters."""
 
-    flat: dict[int, list[Scaling]]
+    flat: dict[int, list[Comparison]]
     """By the number of readers the forms that cost each the same as alone."""
-    grows: dict[int, list[Scaling]]
+    grows: dict[int, list[Comparison]]
     """And those that cost more."""
     trades: list[Trade]
     """At the shortest delay, of updaters that wait the usual way, by form and by what pays
@@ -197,69 +208,22 @@ class ReaderAnswers(NamedTuple):
         return sorted({*self.flat, *self.grows})
 
 
-def reader_answers(summaries: Sequence[Summary]) -> ReaderAnswers:
+def reader_answers(found: Sequence[Comparison]) -> ReaderAnswers:
     """What may be said of readers, from one family of comparisons."""
-    every, trades = both_sides(summaries)
-    rows = [r for r in every if r.operation == "readers_pair" and r.read_delay == 0]
-    usual = [t for t in trades if t.updater == "synchronize"]
-    shortest = min((t.read_delay for t in usual), default=0)
+    rows = [c for c in scaling(found) if c.operation == "readers_pair" and not _delay(c.situation)]
+    every = trades(found)
+    usual = [t for t in every if t.updater == "synchronize"]
+    shortest = min((_delay(t.update.situation) for t in usual), default=0)
+    readers = lambda c: c.first.situation.threads
     return ReaderAnswers(
-        flat=grouped((r for r in rows if r.flat), lambda r: r.readers),
-        grows=grouped((r for r in rows if r.grows), lambda r: r.readers),
+        flat=grouped((c for c in rows if c.answer == "same"), readers),
+        grows=grouped((c for c in rows if c.slower), readers),
         trades=sorted(
-            (t for t in usual if t.read_delay == shortest),
-            key=lambda t: (t.cheap_reader, t.sections_per_update.value),
+            (t for t in usual if _delay(t.update.situation) == shortest),
+            key=lambda t: (t.reader.cheapest.form, t.sections_per_update.value),
         ),
     )
 
 
-def scaling(summaries: Sequence[Summary]) -> list[Scaling]:
-    """The first part of `both_sides`."""
-    return both_sides(summaries)[0]
-
-
-def _scaling(most: Summary, alone: Summary, judgement: Judgement) -> Scaling:
-    c = judgement.contrast
-    return Scaling(
-        form=most.cell.form,
-        operation=most.cell.operation,
-        read_delay=delay_of(most.cell),
-        readers=readers_of(most.cell),
-        alone_ns=alone.issue.median_ns,
-        together_ns=most.issue.median_ns,
-        ratio=Estimate(value=c.value, low=c.low, high=c.high) if c else None,
-        judgement=judgement,
-        ids=(alone.id, most.id),
-    )
-
-
-def _trade(form: Side, default: Side, reader: Judgement, update: Judgement) -> Trade | None:
-    """What one of two forms saves its readers and costs its updaters; None where neither form is
-    shown to be better on one side and worse on the other."""
-    if not ((reader.cheaper and update.slower) or (reader.slower and update.cheaper)):
-        return None
-    saved = _negative(difference_ns(reader.contrast, default.pair.issue.median_ns))
-    waited = difference_ns(update.contrast, default.grace.issue.median_ns)
-    if reader.slower:
-        form, default, saved, waited = default, form, _negative(saved), _negative(waited)
-    return Trade(
-        cheap_reader=form.form,
-        cheap_update=default.form,
-        updater=form.updater,
-        read_delay=form.read_delay,
-        readers=form.readers,
-        saved_ns=saved,
-        waited_ns=waited,
-        sections_per_update=Estimate(
-            value=waited.median_ns / saved.median_ns,
-            low=waited.low_ns / saved.high_ns,
-            high=waited.high_ns / saved.low_ns,
-        ),
-        ids=tuple(s.id for side in (form, default) for s in (side.pair, side.grace)),
-    )
-
-
-def _negative(interval: Interval) -> Interval:
-    return msgspec.structs.replace(
-        interval, median_ns=-interval.median_ns, low_ns=-interval.high_ns, high_ns=-interval.low_ns
-    )
+def _delay(situation: Situation) -> int:
+    return int(situation.param("read_delay", 0))

@@ -6,24 +6,22 @@ measured point, of which at least one is contended, and shown to be better at on
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
 
-from linewright.analysis.findings import Alternative, Finding, Point
-from linewright.analysis.hypothesis_tests import SAME_NS, Judgement
+from linewright.analysis.comparison import Comparison, Side
+from linewright.analysis.findings import Finding
+from linewright.analysis.hypothesis_tests import Answer
+from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import grouped
 from linewright.errors import UserError
-from linewright.families import LIBRARY
 from linewright.forms import listed, made_of
 from linewright.policy import Policy, read, setting
-from linewright.schema import Context, Interval
-
-NOT_WORSE = 0.05
-"""A setting may cost this share more, upper end of the interval, before it counts as possibly
-worse."""
+from linewright.schema import Context
 
 SETTLED = 11
 """Launches from which a state of three launches in ten stays unseen in one run of fifty
@@ -37,24 +35,6 @@ OPERATIONS: Mapping[str, tuple[str, str]] = {
 }
 """The operation whose forms a class chooses among, and the library's, whose cells name their
 setting themselves."""
-
-
-class SettingPoint(Point, frozen=True, kw_only=True):
-    """One candidate against the default at one point."""
-
-    operations: str
-    """Class of operations: ``void``, ``fetch``, ``xchg``, ``cas``."""
-    choice: Policy
-    form: str
-    default_form: str
-    against_default: bool
-    """Whether `default_form` is what the class does without a setting."""
-    ns: Interval
-    ids: tuple[str, str]
-    """Of the default's cell and the candidate's."""
-    judgement: Judgement
-    not_worse: bool
-    """Shown: the upper end of the interval is below `NOT_WORSE` more."""
 
 
 class Choice(Struct, frozen=True, kw_only=True):
@@ -72,27 +52,33 @@ class Choice(Struct, frozen=True, kw_only=True):
     default is not in the records)."""
     also: list[Policy]
     """Other choices that are supported."""
-    points: list[SettingPoint]
+    points: list[Comparison]
+    """Each candidate over the default, from the corrected comparisons of forms."""
 
     @property
-    def candidates(self) -> list[SettingPoint]:
-        """The points of the choices that are shown to be better at one, or of all where none is."""
-        better = {p.choice for p in self.points if p.judgement.cheaper}
-        return [p for p in self.points if not better or p.choice in better]
+    def by_policy(self) -> dict[Policy, list[Comparison]]:
+        """The points of each candidate."""
+        return grouped(self.points, lambda p: stands_for(p.first, self.operations, self.default))
 
     @property
-    def still_open(self) -> list[Judgement]:
+    def candidates(self) -> dict[Policy, list[Comparison]]:
+        """Those that are shown to be better at one point, or all where none is."""
+        every = self.by_policy
+        return {name: own for name, own in every.items() if _gains(own)} or every
+
+    @property
+    def still_open(self) -> list[Comparison]:
         """Of an undecided class, where its candidates are not shown to be as good, with what a
         setting may cost more there as the tolerance."""
-        unclear = [p for p in self.candidates if not p.not_worse and self.why == "measure_more"]
-        return [msgspec.structs.replace(p.judgement, same=bearable(p)) for p in unclear]
+        points = itertools.chain(*self.candidates.values()) if self.why == "measure_more" else ()
+        return [msgspec.structs.replace(p, same=bearable(p)) for p in points if not not_worse(p)]
 
     @property
     def left_open(self) -> bool:
         """Whether it is undecided by what a model's constants and its own error leave open, which
         no further launch decides."""
-        contended = any(p.situation.contended for p in self.candidates)
-        return contended and {j.why for j in self.still_open} - {""} == {"model"}
+        contended = any(p.contended for own in self.candidates.values() for p in own)
+        return contended and {p.why for p in self.still_open} - {""} == {"model"}
 
 
 def default_choice(features: Iterable[str]) -> Policy:
@@ -101,21 +87,19 @@ def default_choice(features: Iterable[str]) -> Policy:
     return Policy("load" if "lse" in features else "llsc")
 
 
-def choice_of(name: str, operations: str, library: bool, default: Policy) -> Policy | None:
-    """What a form, or a setting of a `library` operation, stands for in a class; None where it is
-    no choice.
+def stands_for(side: Side, operations: str, default: Policy) -> Policy | None:
+    """What a form, or a setting of a library operation, stands for in a class; None where no
+    setting chooses it.
 
-    The library's prefetch is PSTL1STRM, and its conditional operations are loops that read first. A
-    setting that only spells the default out is measured twice, and the cell under ``default`` is
-    taken."""
-    if library:
+    The library's prefetch is PSTL1STRM, and its conditional operations are loops that read
+    first."""
+    if side.library:
         try:
-            own = read(name, "records")[operations]
+            own = read(side.form, "records")[operations]
         except UserError:  # a record's setting may be any text
             return None
-        chosen = Policy(own.form or default.form, own.prefetch)
-        return None if chosen == default else chosen
-    row, made = listed(name), made_of(name)
+        return Policy(own.form or default.form, own.prefetch)
+    row, made = listed(side.form), made_of(side.form)
     usable = made.prefetch in ("", "prfm_strm") and made.loop != "guess_first"
     if not row or row.order != "relaxed" or not usable:
         return None
@@ -127,75 +111,53 @@ def choice_of(name: str, operations: str, library: bool, default: Policy) -> Pol
     return Policy(form, bool(made.prefetch)) if form else None
 
 
-def _not_worse(row: Alternative, f: Finding) -> bool:
-    c = row.judgement.contrast
+def not_worse(p: Comparison) -> bool:
+    """Shown: the upper end of the interval is below what a setting may cost more."""
+    c = p.contrast
     # Of a published table one run is known, which settles nothing for other launches.
-    if c is None or not c.enough(2) or row.judgement.why == "few_launches":
+    if c is None or not c.enough(2) or p.why == "few_launches":
         return False
-    return c.high < c.neutral + bearable(f)
+    return c.high < c.neutral + bearable(p)
 
 
-def bearable(at: Point) -> float:
+def bearable(p: Comparison) -> float:
     """What a setting may cost more at a point: a share, or ns of exposed cost."""
-    if at.figure == "issue":
-        return NOT_WORSE
-    return max(SAME_NS, NOT_WORSE * at.default_ns.median_ns)
+    return QUESTIONS["setting"].same.of(p.figure, ns=p.second.ns.median_ns)
 
 
-def _point(
-    f: Finding, row: Alternative, operations: str, choice: Policy, default: Policy
-) -> SettingPoint:
-    library = f.operation in LIBRARY.operations
-    unset = f.default if library else choice_of(f.default, operations, False, default)
-    name = f"{f.library}_u{f.situation.width_bits} under " if library else ""
-    return SettingPoint(
-        operations=operations,
-        choice=choice,
-        form=name + row.form,
-        default_form=name + f.default,
-        against_default=unset in ("default", default),
-        ns=row.ns,
-        ids=(f.default_id, row.id),
-        judgement=row.judgement,
-        not_worse=_not_worse(row, f),
-        **{name: getattr(f, name) for name in Point.__struct_fields__},
-    )
-
-
-def points_of(found: Sequence[Finding], default: Policy) -> dict[str, list[SettingPoint]]:
-    """Every candidate of every class against the default, from the corrected findings of one
-    machine."""
-    answer: dict[str, list[SettingPoint]] = {}
+def points_of(found: Sequence[Finding], default: Policy) -> dict[str, list[Comparison]]:
+    """Every candidate of every class over the default, from the corrected findings of one machine.
+    A setting that only spells the default out is no candidate."""
+    answer: dict[str, list[Comparison]] = {}
     for operations, served in OPERATIONS.items():
         if operations == "void" and not any(f.operation == "add" for f in found):
             # Forms that return a value serve those who do not want it.
             served = ("fetch_add", *served)
-        for f in found:
-            if f.operation in served:
-                for row in f.rows:
-                    choice = choice_of(
-                        row.form, operations, f.operation in LIBRARY.operations, default
-                    )
-                    if choice:
-                        point = _point(f, row, operations, choice, default)
-                        answer.setdefault(operations, []).append(point)
+        for row in (row for f in found if f.operation in served for row in f.rows):
+            policy = stands_for(row.first, operations, default)
+            if policy and not (row.first.library and policy == default):
+                answer.setdefault(operations, []).append(row)
     return answer
 
 
-def _gain(rows: Sequence[SettingPoint]) -> float:
+def _gain(rows: Sequence[Comparison]) -> float:
     """Mean logarithm of candidate over default; below zero: cheaper."""
-    ends = [(p.ns.median_ns, p.default_ns.median_ns) for p in rows]
+    ends = [(p.first.ns.median_ns, p.second.ns.median_ns) for p in rows]
     logs = [math.log(a / b) for a, b in ends if min(a, b) > 0]
     return sum(logs) / len(logs) if logs else 0.0
 
 
-def supported(rows: Sequence[SettingPoint]) -> bool:
+def _gains(rows: Iterable[Comparison]) -> bool:
+    return any(p.cheaper for p in rows)
+
+
+def _loses(rows: Iterable[Comparison]) -> bool:
+    return any(p.slower for p in rows)
+
+
+def supported(rows: Sequence[Comparison]) -> bool:
     """The rule: shown not worse at every point, one of them contended, and shown better at one."""
-    return (
-        any(p.situation.contended for p in rows)
-        and all(p.not_worse for p in rows)
-        and any(p.judgement.cheaper for p in rows)
-    )
+    return any(p.contended for p in rows) and all(map(not_worse, rows)) and _gains(rows)
 
 
 def unseen_share(launches: int) -> float:
@@ -207,36 +169,34 @@ def unseen_share(launches: int) -> float:
 def launches_behind(chosen: Iterable[Choice]) -> int:
     """The fewest launches that a supported setting rests on at any point; 0 where none is
     supported."""
-    points = [p for c in chosen if c.why == "better" for p in c.points if p.choice == c.choice]
-    return min((p.judgement.contrast.launches for p in points), default=0)
+    points = [p for c in chosen if c.why == "better" for p in c.by_policy[c.choice]]
+    return min((p.contrast.launches for p in points), default=0)
 
 
-def _better(rows: Sequence[SettingPoint], simpler: Sequence[SettingPoint]) -> bool:
+def _better(rows: Sequence[Comparison], simpler: Sequence[Comparison]) -> bool:
     """Whether a choice gains over 2 % more than another, and at one point more than the intervals
     of both against the default explain."""
-    others = {(p.situation, p.operation, p.cpu, p.default_form): p for p in simpler}
+    others = {p.second.id: p for p in simpler}
     return _gain(rows) < _gain(simpler) - 0.02 and any(
-        p.judgement.contrast.below(other.judgement.contrast)
-        for p in rows
-        if (other := others.get((p.situation, p.operation, p.cpu, p.default_form)))
+        p.contrast.below(other.contrast) for p in rows if (other := others.get(p.second.id))
     )
 
 
-def choose(operations: str, rows: Sequence[SettingPoint], default: Policy) -> Choice:
+def choose(operations: str, rows: Sequence[Comparison], default: Policy) -> Choice:
     """The supported setting of one class with the largest gain, or the simplest over which that is
     not shown to be better."""
-    against = [p for p in rows if p.against_default]
-    by_choice = grouped(against or rows, lambda p: p.choice)
+    unset = [p for p in rows if stands_for(p.second, operations, default) == default]
+    by_policy = grouped(unset or rows, lambda p: stands_for(p.first, operations, default))
     ranked = sorted(
-        (c for c in by_choice if supported(by_choice[c])), key=lambda c: _gain(by_choice[c])
+        (c for c in by_policy if supported(by_policy[c])), key=lambda c: _gain(by_policy[c])
     )
-    why, choice = _why(by_choice), default
-    if not against:
+    why, choice = _why(list(by_policy.values())), default
+    if not unset:
         why = "default_unmeasured"
     elif ranked:
         why = "better"
-        first = by_choice[ranked[0]]
-        alike = [c for c in ranked if not _better(first, by_choice[c])]
+        first = by_policy[ranked[0]]
+        alike = [c for c in ranked if not _better(first, by_policy[c])]
         choice = min(alike, key=lambda c: (c.form != default.form) + c.prefetch)
     return Choice(
         operations=operations, default=default, choice=choice, why=why,
@@ -244,18 +204,13 @@ def choose(operations: str, rows: Sequence[SettingPoint], default: Policy) -> Ch
     )  # fmt: skip
 
 
-def _why(by_choice: Mapping[Policy, Sequence[SettingPoint]]) -> str:
+def _why(candidates: Sequence[Sequence[Comparison]]) -> str:
     """Why no candidate is supported."""
-    points = [p for rows in by_choice.values() for p in rows]
-    if all(p.judgement.why == "published" for p in points):
+    if all(p.why == "published" for rows in candidates for p in rows):
         return "published"
-    mixed = [rows for rows in by_choice.values() if any(p.judgement.cheaper for p in rows)]
-    if any(any(p.judgement.slower for p in rows) for rows in mixed):
+    if any(_gains(rows) and _loses(rows) for rows in candidates):
         return "depends"
-    settled = [
-        any(p.judgement.slower for p in rows) or all(p.judgement.answer == "same" for p in rows)
-        for rows in by_choice.values()
-    ]
+    settled = (_loses(rows) or all(p.answer == "same" for p in rows) for rows in candidates)
     return "default_best" if all(settled) else "measure_more"
 
 
@@ -284,52 +239,50 @@ def why_this_setting(chosen: Sequence[Choice]) -> str:
 _WEIGHTIEST = ("depends", "measure_more", "default_unmeasured", "published", "default_best")
 
 
-def clearest(points: Iterable[SettingPoint], cheaper: bool) -> SettingPoint | None:
-    """The point at which a candidate is shown to be cheaper (or slower) by most of the default's
-    cost."""
+def clearest(points: Iterable[Comparison], answer: Answer) -> Comparison | None:
+    """The point with this answer, cheaper or slower, at which a candidate differs by most of the
+    default's cost."""
 
-    def size(p: SettingPoint) -> float:
-        return abs(p.ns.median_ns - p.default_ns.median_ns) / max(p.default_ns.median_ns, 1e-9)
+    def size(p: Comparison) -> float:
+        a, b = p.first.ns.median_ns, p.second.ns.median_ns
+        return abs(a - b) / max(b, 1e-9)
 
-    shown = [p for p in points if (p.judgement.cheaper if cheaper else p.judgement.slower)]
-    return max(shown, key=size, default=None)
+    return max((p for p in points if p.answer == answer), key=size, default=None)
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class Conflict(Struct, frozen=True, kw_only=True):
     """Where one candidate is better than the default, or worse, of a class in which it is both."""
 
     setting: str
-    cheaper: bool
-    points: list[SettingPoint]
-    clearest: SettingPoint
+    answer: Answer
+    points: list[Comparison]
+    clearest: Comparison
 
 
-def turns(c: Choice) -> list[Turn]:
+def setting_conflicts(c: Choice) -> list[Conflict]:
     """Where each candidate with both answers is better and where it is worse, the larger of the two
     first: a gain of a few percent is not to hide a loss of ten times."""
-    answers = []
-    for name, rows in grouped(c.points, lambda p: p.choice).items():
-        value = setting_of([msgspec.structs.replace(c, choice=name)])
-        sides = [
-            Turn(
-                setting=value,
-                cheaper=cheaper,
-                points=[
-                    p for p in rows if (p.judgement.cheaper if cheaper else p.judgement.slower)
-                ],
-                clearest=most,
-            )
-            for cheaper in (True, False)
-            if (most := clearest(rows, cheaper))
-        ]
-        if len(sides) == 2:
-            answers += sorted(sides, key=lambda turn: _apart(turn.clearest), reverse=True)
-    return answers
+    found = []
+    for policy, rows in c.by_policy.items():
+        if _gains(rows) and _loses(rows):
+            value = setting_of([msgspec.structs.replace(c, choice=policy)])
+            sides = [
+                Conflict(
+                    setting=value,
+                    answer=answer,
+                    points=[p for p in rows if p.answer == answer],
+                    clearest=clearest(rows, answer),
+                )
+                for answer in ("cheaper", "slower")
+            ]
+            found += sorted(sides, key=lambda side: _log_times(side.clearest), reverse=True)
+    return found
 
 
-def _apart(p: SettingPoint) -> float:
+def _log_times(p: Comparison) -> float:
     """How many times one of a point's costs is the other, as a logarithm."""
-    return abs(math.log(max(p.ns.median_ns, 0.01) / max(p.default_ns.median_ns, 0.01)))
+    a, b = (max(side.ns.median_ns, 0.01) for side in (p.first, p.second))
+    return abs(math.log(a / b))
 
 
 class CoreType(Struct, frozen=True, kw_only=True):
@@ -352,7 +305,7 @@ class OneSetting(Struct, frozen=True, kw_only=True):
     capacity: int
     cost_percent: float
     """At the worst point where the setting is shown to cost more; 0 where none is."""
-    worst: SettingPoint | None
+    worst: Comparison | None
     """That point; None where the setting is not shown to cost more."""
 
 
@@ -392,16 +345,15 @@ def one_setting(types: Sequence[CoreType]) -> list[OneSetting]:
     return answers
 
 
-def _cost(own: Choice, taken: Policy) -> tuple[float, SettingPoint | None]:
+def _cost(own: Choice, taken: Policy) -> tuple[float, Comparison | None]:
     """Largest loss shown against the default: of `taken`, or of taking the default where another
     setting is better."""
-    losses: list[tuple[float, SettingPoint | None]] = [(0.0, None)]
-    for p in own.points if taken != own.choice else ():
-        ends = None
-        if p.choice == taken and p.judgement.slower:
-            ends = p.ns.median_ns, p.default_ns.median_ns
-        elif p.choice == own.choice and taken == own.default and p.judgement.cheaper:
-            ends = p.default_ns.median_ns, p.ns.median_ns
-        if ends and ends[1] > 0:
-            losses.append((100 * (ends[0] / ends[1] - 1), p))
-    return max(losses, key=lambda loss: loss[0])
+    if taken == own.choice:
+        return 0.0, None
+    losses: list[tuple[float, Comparison | None]] = [(0.0, None)]
+    for p in own.by_policy.get(taken, []):
+        losses += [(1 / p.times - 1, p)] if p.slower and p.second.ns.median_ns > 0 else []
+    for p in own.by_policy.get(own.choice, []) if taken == own.default else ():
+        losses += [(p.times - 1, p)] if p.cheaper and p.first.ns.median_ns > 0 else []
+    cost, worst = max(losses, key=lambda loss: loss[0])
+    return 100 * cost, worst

@@ -9,12 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from linewright.analysis.contrast import Contrast, welch_t
-from linewright.analysis.hypothesis_tests import ALPHA, SAME_ALONE, holm, judge
+from linewright.analysis.hypothesis_tests import holm, judge
 from linewright.analysis.intervals import median
+from linewright.analysis.questions import QUESTIONS
 from linewright.compare.comparison import (
     ComparedFile,
+    ComparedFiles,
     CompareOptions,
-    Comparison,
     ComparisonRow,
     Obstacle,
 )
@@ -33,7 +34,7 @@ luck cannot show."""
 
 def compare(
     files: Sequence[TrialFile], options: CompareOptions, refuse: Refuse = compare_whatever
-) -> Comparison:
+) -> ComparedFiles:
     """Every setting that the baseline and a file have, for each file, corrected over all settings
     of all files."""
     if options.only:
@@ -45,10 +46,10 @@ def compare(
     found = [_pairs(baseline, other) for other in others]
     ps = iter(holm(pair.contrast for side in found for pair in side))
     names = [s.name for s in baseline.sessions[0].settings]
-    return Comparison(
+    return ComparedFiles(
         higher_is_better=baseline.sessions[0].higher_is_better,
         unit=baseline.sessions[0].unit,
-        same=SAME_ALONE,
+        same=QUESTIONS["boots"].same.share,
         baseline=ComparedFile.of(baseline.path, names, names, sessions=baseline.sessions),
         others=[
             ComparedFile.of(
@@ -139,10 +140,13 @@ def _values(file: TrialFile, setting: str) -> list[list[float]]:
 
 def _row(pair: _SettingInBoth, session: Session, p: float | None) -> ComparisonRow:
     c, a, b = pair.contrast, pair.before, pair.after
-    judgement = judge(c, p, alpha=ALPHA, same=SAME_ALONE, fewest=2, small=True)
+    asked, better = QUESTIONS["boots"], session.higher_is_better
+    judgement = judge(
+        c, p, alpha=asked.alpha, same=asked.same.share, fewest=asked.fewest, small=asked.small,
+        higher_is_better=better,
+    )  # fmt: skip
     finding, obstacle = judgement.answer, None
-    if finding == "different":
-        finding = "better" if judgement.slower == session.higher_is_better else "worse"
+    finding = {"cheaper": "better", "slower": "worse"}.get(finding, finding)
     if c is None:
         fails = a is not None and b is None and pair.failed[1]
         finding = "error" if fails else "not_comparable"

@@ -17,7 +17,8 @@ from linewright.analysis.cell_names import unique_labels
 from linewright.analysis.contrast import Contrast, ancova, difference_ns, paired_t, welch_t
 from linewright.analysis.control import identical_contrasts, kind_of, noise_group_of
 from linewright.analysis.drawn_ratios import over_draws
-from linewright.analysis.hypothesis_tests import ALPHA, IN_SEQUENCE, SAME_NS, Judgement, holm, judge
+from linewright.analysis.hypothesis_tests import Judgement, holm, judge
+from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary, figure_of
 from linewright.analysis.variance_components import (
     Component,
@@ -28,12 +29,6 @@ from linewright.analysis.variance_components import (
 from linewright.compare.comparison import CERTAIN, ComparisonRow, Obstacle
 from linewright.compare.conditions import simulated
 from linewright.schema import Context
-
-SAME = 0.05
-"""Relative difference below which a cell is called unchanged, where no limit is asked for."""
-
-EXACTLY_SAME, EXACTLY_SAME_NS = 0.001, 0.05
-"""The same of two simulations: what a table in three digits cannot show."""
 
 Turns = Mapping[str, str]
 """Launches of the second side by the launch of the first beside which each ran, by context."""
@@ -144,10 +139,12 @@ def _exact_row(pair: _CellInBoth, label: str) -> ComparisonRow:
     row, c = _row(pair, label), pair.contrast
     if c is None:
         return row
-    same = EXACTLY_SAME if c.scale == "ratio" else EXACTLY_SAME_NS
-    judgement = judge(c, None, alpha=ALPHA, same=same)
+    asked = QUESTIONS["simulations"]
+    same = asked.same.of(pair.figure)
+    judgement = judge(c, None, alpha=asked.alpha, same=same)
     if c.over == "nothing":
-        answer = "same" if abs(c.value - c.neutral) <= same else "different"
+        differs = "cheaper" if c.value < c.neutral else "slower"
+        answer = "same" if abs(c.value - c.neutral) <= same else differs
         judgement = Judgement(answer=answer, why="", contrast=c, p=None, within=None)
     return replace(row, judgement=judgement, finding=_finding(judgement))
 
@@ -156,7 +153,7 @@ def compare(
     before: Sequence[Summary],
     afters: Sequence[Sequence[Summary]],
     contexts: Iterable[Context] = (),
-    same: float = SAME,
+    same: float = QUESTIONS["turns"].same.share,
 ) -> list[list[ComparisonRow]]:
     """Every cell that the baseline and a run both have, run by run, corrected over all cells of all
     runs together.
@@ -237,11 +234,12 @@ def _excess(shared: Sequence[tuple[Summary, Summary]]) -> dict[tuple, Component]
 def _row(pair: _CellInBoth, label: str, p: float | None = None, same: float = 0.0) -> ComparisonRow:
     a, b, c, figure = pair.before, pair.after, pair.contrast, pair.figure
     shown = [(s.exposed if figure == "exposed" and s.exposed else s.issue) for s in (a, b)]
-    bound = max(SAME_NS, same * shown[0].median_ns) if figure == "exposed" and shown[0] else same
+    ns = shown[0].median_ns if shown[0] else 0.0
     why = "one_launch" if min(len(a.by_launch), len(b.by_launch)) < 2 else ""
     one_machine = a.machine_id == b.machine_id
-    alpha = ALPHA * (IN_SEQUENCE if c and one_machine and not c.paired else 1.0)
-    judgement = judge(c, p, alpha=alpha, same=bound, why=why)
+    asked = QUESTIONS["sequence" if c and one_machine and not c.paired else "turns"]
+    bound = replace(asked.same, share=same).of(figure, ns=ns)
+    judgement = judge(c, p, alpha=asked.alpha, same=bound, why=why)
     row = ComparisonRow(
         id=a.id, label=label, figure=figure, before=shown[0], after=shown[1],
         difference=difference_ns(c, shown[0].median_ns) if c else None, judgement=judgement,

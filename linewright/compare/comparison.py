@@ -7,7 +7,8 @@ from typing import Any, Literal, Self
 
 from msgspec import Struct
 
-from linewright.analysis.hypothesis_tests import SAME_NS, Judgement
+from linewright.analysis.hypothesis_tests import Judgement
+from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary
 from linewright.compare.conditions import ConditionDifference
 from linewright.schema import Context, Interval
@@ -78,7 +79,8 @@ class ComparisonRow(Struct, frozen=True, kw_only=True):
         if c is None:
             return self.finding in ("worse", "undecided")
         if c.scale == "ns":  # exposed costs: a share of nothing is nothing
-            return (c.low if surely else c.high) > max(SAME_NS, share * self.before.median_ns)
+            bound = max(QUESTIONS["turns"].same.ns, share * self.before.median_ns)
+            return (c.low if surely else c.high) > bound
         if higher_is_better:
             return (c.high if surely else c.low) < 1 / (1 + share)
         return (c.low if surely else c.high) > 1 + share
@@ -118,7 +120,7 @@ class ComparedFile(Struct, frozen=True, kw_only=True):
         return cls(file=file, missing=missing, added=added, **more)
 
 
-class Comparison(Struct, frozen=True, kw_only=True):
+class ComparedFiles(Struct, frozen=True, kw_only=True):
     """A baseline and the files held against it."""
 
     higher_is_better: bool

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from linewright.analysis import Summary, loading
 from linewright.analysis.disturbance import cycles_of_two
-from linewright.analysis.hypothesis_tests import SAME_NS
+from linewright.analysis.questions import QUESTIONS
 from linewright.compare import boots
-from linewright.compare.changes import EXACTLY_SAME, EXACTLY_SAME_NS, SAME, turns
 from linewright.compare.changes import compare as compare_cells
+from linewright.compare.changes import turns
 from linewright.compare.comparison import (
     ComparedFile,
+    ComparedFiles,
     CompareOptions,
-    Comparison,
     LaunchOrder,
 )
 from linewright.compare.conditions import (
@@ -45,7 +45,7 @@ def compare(
     options: CompareOptions,
     warn: Callable[[str], None],
     refuse: Refuse = compare_whatever,
-) -> Comparison:
+) -> ComparedFiles:
     """The first file as the baseline of all others; UserError where they cannot be compared, and of
     `refuse` before any figure is computed."""
     if len(paths) < 2:
@@ -93,7 +93,7 @@ def _records(
     files: Sequence[SummarisedRun],
     differing: Sequence[list[ConditionDifference]],
     options: CompareOptions,
-) -> Comparison:
+) -> ComparedFiles:
     baseline, *others = files
     for other in others:
         if not {s.id for s in baseline.summaries} & {s.id for s in other.summaries}:
@@ -104,11 +104,12 @@ def _records(
             )
     contexts = [context for side in files for context in side.contexts]
     exact = simulated(contexts)
-    same = SAME if options.fail_above is None else options.fail_above
-    same, same_ns = (EXACTLY_SAME, EXACTLY_SAME_NS) if exact else (same, SAME_NS)
+    tolerance = QUESTIONS["simulations" if exact else "turns"].same
+    asked = None if exact else options.fail_above
+    same, same_ns = tolerance.share if asked is None else asked, tolerance.ns
     rows = compare_cells(baseline.summaries, [other.summaries for other in others], contexts, same)
     ids = [s.id for s in baseline.summaries]
-    return Comparison(
+    return ComparedFiles(
         higher_is_better=False,
         unit="ns",
         same=same,

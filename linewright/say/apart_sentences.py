@@ -3,11 +3,12 @@ the other line of a pair matters, and what is undecided."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from linewright import numbers
-from linewright.analysis.bytes_apart import ApartAnswers, Distance, PairOfLines, WordsApart
-from linewright.analysis.hypothesis_tests import Judgement
+from linewright.analysis.bytes_apart import ApartAnswers, WordsApart, distance_of
+from linewright.analysis.comparison import Comparison, Side
+from linewright.analysis.hypothesis_tests import Answer
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.families import SPACING
 from linewright.say.phrases import DISTANCES, measure_again, more_text
@@ -50,7 +51,7 @@ def _decision(found: ApartAnswers, m: MachineAnswers) -> Sentence:
         text = f"undecided how far apart two threads' words have to lie: {_bytes(found.open)} "
         text += "are not shown to be enough"
         text += f", {found.too_near} cost {_worst_text(found)}" if found.too_near else ""
-        text += f"; {_more(_open_judgements(found), m)}"
+        text += f"; {_more(_at(found, found.open, 'undecided'), m)}"
     else:
         text = f"no distance up to {found.too_near} bytes is enough: {found.too_near} cost "
         text += _worst_text(found)
@@ -61,37 +62,28 @@ def _bytes(distances: Iterable[int]) -> str:
     return f"{numbers.join(list(map(str, distances)))} bytes"
 
 
-def _more(open_ones: list[Judgement], m: MachineAnswers) -> str:
+def _more(open_ones: list[Comparison], m: MachineAnswers) -> str:
     """What would decide: launches, or the command where a claim has too few of them."""
-    if any(j.why != "wide" for j in open_ones):
+    if any(c.why != "wide" for c in open_ones):
         return measure_again(m)
     return more_text(open_ones)
 
 
-def _open_judgements(found: ApartAnswers) -> list[Judgement]:
-    distances = (d for kind in found.kinds for d in kind.nearer if d.bytes_apart in found.open)
-    return [d.judgement for d in distances if d.judgement.answer == "undecided"]
+def _at(found: ApartAnswers, distances: Container[int], answer: Answer) -> list[Comparison]:
+    every = (d for kind in found.kinds for d in kind.nearer)
+    return [d for d in every if distance_of(d) in distances and d.answer == answer]
 
 
 def _worst_text(found: ApartAnswers) -> str:
     """What the largest distance that is too near costs the kind that it costs most."""
-    kind, near = max(_slower_at(found, found.too_near), key=lambda k: k[1].judgement.contrast.value)
-    c = near.judgement.contrast
+    near = max(_at(found, [found.too_near], "slower"), key=lambda d: d.contrast.value)
+    c = near.contrast
     times = numbers.about_times(c.value, c.low, c.high)
-    far = numbers.quantity(kind.farthest_ns.median_ns, "ns")
-    return f"{who(kind)} {times} as much ({numbers.figure(near.ns.median_ns)} instead of {far})"
+    ns, far = (numbers.figure(side.ns.median_ns) for side in (near.first, near.second))
+    return f"{who(near.first)} {times} as much ({ns} instead of {far} ns)"
 
 
-def _slower_at(found: ApartAnswers, distance: int) -> list[tuple[WordsApart, Distance]]:
-    return [
-        (kind, d)
-        for kind in found.kinds
-        for d in kind.nearer
-        if d.bytes_apart == distance and d.judgement.slower
-    ]
-
-
-def who(of: WordsApart | PairOfLines) -> str:
+def who(of: WordsApart | Side) -> str:
     """Who does what, by the form where an operation has several."""
     return _WHO.get(of.form) or _WHO[of.operation]
 
@@ -100,18 +92,18 @@ def _neighbour(found: ApartAnswers, m: MachineAnswers) -> Iterator[Sentence]:
     """Whether the other line of a pair matters."""
     pairs, at = found.pairs, "64 bytes apart"
     if found.neighbour == "none":
-        bound = numbers.at_most(max(0.0, *(p.judgement.contrast.high - 1 for p in pairs)))
+        bound = numbers.at_most(max(0.0, *(p.contrast.high - 1 for p in pairs)))
         text = f"the other line of a pair does not matter: {at}, words inside a pair of lines cost "
         text += f"at most {bound} more than words across two pairs"
     elif found.neighbour == "matters":
-        pairs = [max(pairs, key=lambda p: (p.judgement.slower, p.judgement.contrast.value))]
-        (worst,), c = pairs, pairs[0].judgement.contrast
+        pairs = [max(pairs, key=lambda p: (p.slower, p.contrast.value))]
+        (worst,), c = pairs, pairs[0].contrast
         times = numbers.about_times(c.value, c.low, c.high)
-        text = f"the other line of a pair matters: {at}, {who(worst)} take "
-        text += f"{numbers.quantity(worst.inside_ns.median_ns, 'ns')} inside a pair of lines and "
-        text += f"{numbers.quantity(worst.across_ns.median_ns, 'ns')} across two, {times} as much"
+        text = f"the other line of a pair matters: {at}, {who(worst.first)} take "
+        text += f"{numbers.quantity(worst.first.ns.median_ns, 'ns')} inside a pair of lines and "
+        text += f"{numbers.quantity(worst.second.ns.median_ns, 'ns')} across two, {times} as much"
     elif found.neighbour:
-        open_ones = [p.judgement for p in pairs if p.judgement.answer == "undecided"]
+        open_ones = [p for p in pairs if p.answer == "undecided"]
         text = f"undecided whether the other line of a pair matters: {_more(open_ones, m)}"
     else:
         return
@@ -144,8 +136,7 @@ def _beside_nothing(found: ApartAnswers) -> Iterator[Sentence]:
     more = [k for k in found.kinds if k.placebo and k.placebo.slower]
     if more:
         worst = max(more, key=lambda k: k.placebo.contrast.value)
-        c = worst.placebo.contrast
-        text = f"even {worst.farthest} bytes apart, {who(worst)} take "
-        text += f"{numbers.change_in_words(c.low, c.high, c.scale)} than beside a second thread "
+        text = f"even {distance_of(worst.placebo)} bytes apart, {who(worst)} take "
+        text += f"{worst.placebo.words()} than beside a second thread "
         text += "that touches no memory: the threads share more than cache lines"
         yield sentence(text, SPACING.name, worst.ids)

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from linewright import numbers
-from linewright.analysis import across, cache_fit, dma_wait
-from linewright.analysis.across import CheapestInstruction
-from linewright.analysis.cache_fit import Fit, OneWait
+from linewright.analysis import cache_fit, dma_wait
+from linewright.analysis.cache_fit import CheapestInstruction, Fit, OneWait
 from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary
@@ -24,7 +23,7 @@ def cache_sentences(m: MachineAnswers) -> list[Sentence]:
     """Which instruction, what one wait is worth, at which entry size it stops to matter; only what
     the intervals support, and nothing where no list can be measured."""
     lists = [s for s in m.summaries if cache_fit.concerns(s.cell) and s.status != "unavailable"]
-    cheapest = across.cheapest_instruction(m.cache_fits, m.across)
+    cheapest = cache_fit.cheapest_instruction(m.cache_fits, m.select("operations"))
     texts = [
         *([(_instruction(cheapest), cheapest.ids)] if cheapest else []),
         *_wait(m.cache_fits),

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from linewright import numbers, wings
+from linewright.analysis.comparison import Comparison
 from linewright.analysis.control import noise_group_of
-from linewright.analysis.hypothesis_tests import Judgement
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary
 from linewright.say.cell_words import in_words
@@ -102,22 +102,23 @@ def _answers(s: Summary, m: MachineAnswers) -> Iterator[Sentence]:
     default."""
     for f in m.findings:
         if f.default_id == s.id and f.rows:
-            others = ", ".join(f"{row.form} {_judgement_text(row.judgement)}" for row in f.rows)
+            others = ", ".join(f"{row.first.form} {_answer_text(row)}" for row in f.rows)
             text = f"It is the default for {f.operation}, which others are compared with: {others}."
             yield sentence_as_written(text, f.ids)
         for row in f.rows:
-            if row.id == s.id:
-                answer = _judgement_text(row.judgement)
+            if row.first.id == s.id:
+                answer = _answer_text(row)
                 text = f"Against {f.default}, the default for {f.operation}: {answer}."
-                yield sentence_as_written(text, (f.default_id, row.id))
+                yield sentence_as_written(text, (f.default_id, row.first.id))
 
 
-def _judgement_text(judgement: Judgement) -> str:
+def _answer_text(c: Comparison) -> str:
     """The answer with its interval, and with the reason why it is undecided."""
-    c = judgement.contrast
-    why = [numbers.change(c.low, c.high, c.scale)] if c else []
-    why += [in_english(judgement.why)] if judgement.why else []
-    return f"{judgement.answer} ({', '.join(why)})"
+    why = filter(None, [c.change(), in_english(c.why)])
+    return f"{_ANSWERS.get(c.answer, c.answer)} ({', '.join(why)})"
+
+
+_ANSWERS = {"cheaper": "different", "slower": "different"}
 
 
 def _windows(records: Sequence[Record]) -> Iterator[str]:

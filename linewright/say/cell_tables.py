@@ -11,7 +11,8 @@ from linewright.analysis import cache_fit, reader_cost
 from linewright.analysis.cache_fit import Fit, Saving
 from linewright.analysis.cell_names import unique_labels
 from linewright.analysis.machine_answers import MachineAnswers, machines_with_answers
-from linewright.analysis.reader_cost import Side, delay_of, readers_of, updater_of
+from linewright.analysis.questions import ask
+from linewright.analysis.reader_cost import ReaderSide, delay_of, readers_of, updater_of
 from linewright.analysis.summary import Summary, grouped
 from linewright.say.cell_words import in_words
 from linewright.say.columns import Column, legend, table_of
@@ -313,11 +314,11 @@ def _costs(
     reader."""
     counts = sorted({readers_of(s.cell) for s in costs})
     counts = counts if len(counts) <= MOST_COUNTS else [*counts[: MOST_COUNTS - 1], counts[-1]]
-    scaling = [] if delay else reader_cost.scaling([*costs])
+    scaling = [] if delay else reader_cost.scaling(ask("readers", [*costs]))
     ratios = {
-        r.form: numbers.format_interval(r.ratio)
+        r.first.form: numbers.estimate(c.value, c.low, c.high)
         for r in scaling
-        if r.ratio and r.read_delay == delay
+        if (c := r.contrast) and r.situation.param("read_delay", 0) == delay
     }
     by_form = {
         form: {readers_of(s.cell): s for s in own}
@@ -348,16 +349,16 @@ def _costs(
     return table_of(f"{READER_TITLES[operation]} ({what})", columns, by_form)
 
 
-def _beside_updaters(sides: Sequence[Side]) -> TextTable:
+def _beside_updaters(sides: Sequence[ReaderSide]) -> TextTable:
     """Reader cost and grace-period cost, side by side."""
 
-    def issue(name: str) -> Callable[[Side], str]:
+    def issue(name: str) -> Callable[[ReaderSide], str]:
         return lambda side: numbers.format_cost_interval(
             s.issue if (s := getattr(side, name)) else None
         )
 
     expedited = any(side.updater != "synchronize" for side in sides)
-    columns: list[Column[Side]] = [
+    columns: list[Column[ReaderSide]] = [
         Column("form", lambda side: side.form + f" {side.updater}" * expedited, "", True, True),
         Column("delay", lambda side: str(side.read_delay)),
         Column("readers", lambda side: str(side.readers)),

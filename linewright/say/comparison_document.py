@@ -16,7 +16,7 @@ from linewright.compare.comparison import (
     CERTAIN,
     FAILED,
     ComparedFile,
-    Comparison,
+    ComparedFiles,
     ComparisonRow,
 )
 from linewright.compare.conditions import ConditionDifference
@@ -55,7 +55,7 @@ _ORDERS = {
 """What is said of how the launches of two runs lie to each other."""
 
 
-def document(comparison: Comparison, every: bool) -> Document:
+def document(comparison: ComparedFiles, every: bool) -> Document:
     """The decision, then for each file what was found; p values and all of the machine's conditions
     with `every`."""
     found = [result(comparison, side) for side in comparison.others]
@@ -70,7 +70,7 @@ def document(comparison: Comparison, every: bool) -> Document:
     )
 
 
-def _what(comparison: Comparison) -> str:
+def _what(comparison: ComparedFiles) -> str:
     """What the figures are, and below which difference two are the same."""
     if not comparison.baseline.sessions:
         withheld = " (where it is withheld the issue interval, too)" if comparison.exact else ""
@@ -99,14 +99,14 @@ def _conditions(side: ComparedFile) -> list[str]:
     ]
 
 
-def _called(comparison: Comparison, finding: str) -> str:
+def _called(comparison: ComparedFiles, finding: str) -> str:
     """What people read for a finding: of times ``slower`` for ``worse``, say."""
     if not comparison.baseline.sessions:
         finding = {"worse": "slower", "better": "faster"}.get(finding, finding)
     return _CALLED.get(finding, finding)
 
 
-def result(comparison: Comparison, side: ComparedFile) -> Sentence:
+def result(comparison: ComparedFiles, side: ComparedFile) -> Sentence:
     """How many rows of one file have each finding."""
     rows = side.rows
     seen = Counter(row.finding for row in rows)
@@ -123,7 +123,7 @@ def result(comparison: Comparison, side: ComparedFile) -> Sentence:
     return _of(comparison, sentence_as_written, text, rows)
 
 
-def limits(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
+def limits(comparison: ComparedFiles, side: ComparedFile) -> list[Sentence]:
     """What the undecided rows of one file could still hide, what was not compared, and how the two
     were taken."""
     open_rows = [row for row in side.rows if row.finding == "undecided"]
@@ -152,7 +152,7 @@ def limits(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
     return answer + _model_errors(comparison, side) + _remarks(comparison, side)
 
 
-def _model_errors(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
+def _model_errors(comparison: ComparedFiles, side: ComparedFile) -> list[Sentence]:
     """How far a model was off cells like those compared, of each side that it made."""
     compared = {row.id for row in side.rows if row.finding != "not_comparable"}
     missed = {
@@ -168,7 +168,7 @@ def _model_errors(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
     ]
 
 
-def _remarks(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
+def _remarks(comparison: ComparedFiles, side: ComparedFile) -> list[Sentence]:
     """How a file and the baseline were taken, and what would decide what is undecided."""
     order = _ORDERS[side.order]
     if side.order == "sequence":  # of several files once
@@ -195,7 +195,7 @@ def _remarks(comparison: Comparison, side: ComparedFile) -> list[Sentence]:
 
 
 def _of(
-    comparison: Comparison,
+    comparison: ComparedFiles,
     saying: Callable[..., Sentence],
     text: str,
     rows: Sequence[ComparisonRow],
@@ -206,7 +206,7 @@ def _of(
     return saying(text, cells=[row.id for row in rows], basis=basis if rows else "run")
 
 
-def check_sentences(comparison: Comparison) -> list[Sentence]:
+def check_sentences(comparison: ComparedFiles) -> list[Sentence]:
     """Whether the check fails, and what it could not decide; nothing without a limit."""
     if comparison.fail_above is None:
         return []
@@ -229,7 +229,7 @@ def check_sentences(comparison: Comparison) -> list[Sentence]:
     return [_of(comparison, sentence_as_written, f"check: {text}", rows)]
 
 
-def for_programs(comparison: Comparison) -> dict[str, Any]:
+def for_programs(comparison: ComparedFiles) -> dict[str, Any]:
     """Everything, with the sentences and the decision."""
 
     def side(of: ComparedFile) -> dict[str, Any]:
@@ -281,7 +281,7 @@ _BAND_RULE = (
 )
 
 
-def page_document(comparison: Comparison) -> Document:
+def page_document(comparison: ComparedFiles) -> Document:
     """The same for a page: every row, what differs first, and the conditions of both sides."""
     names = ", ".join(side.file for side in comparison.others)
     return document_of(
@@ -296,7 +296,7 @@ def page_document(comparison: Comparison) -> Document:
     )
 
 
-def _page_tables(comparison: Comparison, side: ComparedFile) -> list[TextTable]:
+def _page_tables(comparison: ComparedFiles, side: ComparedFile) -> list[TextTable]:
     """A table of each kind of finding; those without a difference open when they are asked for."""
     tables = []
     for title, kinds in _PARTS.items():
@@ -309,7 +309,7 @@ def _page_tables(comparison: Comparison, side: ComparedFile) -> list[TextTable]:
     return tables
 
 
-def _columns(comparison: Comparison, p: bool, page: bool = False) -> list[Column[ComparisonRow]]:
+def _columns(comparison: ComparedFiles, p: bool, page: bool = False) -> list[Column[ComparisonRow]]:
     """What is shown of a row, its p value with `p`; on a page the difference and the reason why it
     is not compared too."""
 
@@ -335,7 +335,7 @@ def _columns(comparison: Comparison, p: bool, page: bool = False) -> list[Column
     return [*columns, Column("finding", finding, text=True)]
 
 
-def _change_heading(comparison: Comparison) -> str:
+def _change_heading(comparison: ComparedFiles) -> str:
     if comparison.exact and not comparison.drawn:
         return "change"
     return f"change, {100 * (BAND if comparison.drawn else CONFIDENCE):.0f} %"
@@ -359,7 +359,7 @@ def _ratio(row: ComparisonRow) -> Contrast | None:
     return c if c and c.scale == "ratio" else None
 
 
-def rows_for_programs(comparison: Comparison) -> list[dict[str, Any]]:
+def rows_for_programs(comparison: ComparedFiles) -> list[dict[str, Any]]:
     """Each row's figures, with the reason why it is not compared in words."""
     return [
         {
@@ -453,7 +453,7 @@ def refuse_unlike(baseline: str, other: str, unlike: Sequence[ConditionDifferenc
         )
 
 
-def check_comparable(comparison: Comparison) -> None:
+def check_comparable(comparison: ComparedFiles) -> None:
     """UserError where no row could be compared."""
     first = comparison.rows[0]
     if all(row.finding == "not_comparable" for row in comparison.rows):
@@ -473,7 +473,7 @@ def change_text(row: ComparisonRow) -> str:
     return numbers.change(c.low, c.high, c.scale) if c else numbers.ABSENT
 
 
-def _table(comparison: Comparison, side: ComparedFile, every: bool) -> TextTable:
+def _table(comparison: ComparedFiles, side: ComparedFile, every: bool) -> TextTable:
     """The rows that differ or have become wrong, and with `every` all, with their p values; below
     them what limits the answer of this file."""
     own = side.rows

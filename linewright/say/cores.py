@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from linewright import numbers
 from linewright.analysis import setting_choice
-from linewright.analysis.core_differences import core_differences
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.setting_choice import Choice
 from linewright.say.document import Topic, topic
@@ -42,15 +41,13 @@ def nearness(m: MachineAnswers) -> Topic | None:
 def cores(m: MachineAnswers) -> Topic | None:
     """Cores that differ; on mixed chips a setting per type and what one setting for all costs
     each."""
-    differing, types = core_differences(m.summaries), m.core_types
-    lines = [
-        sentence_as_written(
-            f"{d.form}: {numbers.figure(d.cheapest_ns)} ns on CPU {d.cheapest_cpu}, "
-            f"{numbers.figure(d.costliest_ns)} ns on CPU {d.costliest_cpu}",
-            d.ids,
-        )
-        for d in differing
-    ]
+    differing, types = [c for c in m.select("cores") if c.differs], m.core_types
+    lines = []
+    for c in differing:
+        low, high = (c.first, c.second) if c.cheaper else (c.second, c.first)
+        text = f"{low.form}: {numbers.figure(low.ns.median_ns)} ns on CPU {low.cpu}, "
+        text += f"{numbers.figure(high.ns.median_ns)} ns on CPU {high.cpu}"
+        lines.append(sentence_as_written(text, (low.id, high.id)))
     costs: list[setting_choice.OneSetting] = []
     if len(types) > 1:
         costs = setting_choice.one_setting(types)

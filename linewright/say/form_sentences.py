@@ -14,7 +14,6 @@ from linewright.say.document import Topic, topic
 from linewright.say.phrases import (
     all_within_text,
     crossing_text,
-    less_text,
     measure_again,
     need_of,
 )
@@ -54,11 +53,12 @@ def _written(found: Sequence[Finding]) -> tuple[str, list[str]]:
     but the default is known."""
     (why, forms, clearest), default, text = code_advice.written(found), found[0].default, ""
     if why == "better":
-        f, r = clearest
-        where = f.situation.words()
-        text = f"{r.form}, {less_text(r, f)} than {default} {where}, the same elsewhere"
+        where = clearest.situation.words()
+        text = (
+            f"{clearest.first.form}, {clearest.words()} than {default} {where}, the same elsewhere"
+        )
     elif why == "same":
-        widest = all_within_text(r.judgement for f in found for r in f.rows)
+        widest = all_within_text(r for f in found for r in f.rows)
         text = f"any of {numbers.join(forms)}, which are the same within {widest}"
     elif why == "default_best":
         text = f"{default}, since nothing measured costs less"

@@ -39,8 +39,10 @@ def at_the_interconnect(m: MachineAnswers) -> list[Sentence]:
     if found is None:
         return []
     f, far, hidden_at, hidden_ids = found
-    rows = [r for r in f.rows if r.form in far]
-    figures = [(r.form, r.ns.median_ns) for r in rows] + [(f.default, f.default_ns.median_ns)]
+    rows = [r for r in f.rows if r.first.form in far]
+    figures = [(r.first.form, r.first.ns.median_ns) for r in rows] + [
+        (f.default, f.default_ns.median_ns)
+    ]
     (first, ns), *others = [(name, numbers.figure(ns)) for name, ns in figures]
     takes = numbers.join([f"{first} takes {ns} ns", *(f"{name} {ns}" for name, ns in others)])
     every = len(far) > len(f.rows)
@@ -49,4 +51,4 @@ def at_the_interconnect(m: MachineAnswers) -> list[Sentence]:
     text = f"back to back, {takes}: {who} {verb} {FAR}"
     if hidden_at:
         text += f"; with {hidden_at} units of work around each they cost the same"
-    return [sentence(text, "one_line", (f.default_id, *(r.id for r in rows), *hidden_ids))]
+    return [sentence(text, "one_line", (f.default_id, *(r.first.id for r in rows), *hidden_ids))]

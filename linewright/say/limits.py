@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from linewright import numbers
 from linewright.analysis import setting_choice
-from linewright.analysis.findings import distrust_of
 from linewright.analysis.machine_answers import MachineAnswers
+from linewright.analysis.plausible import distrust_of
 from linewright.analysis.summary import Summary
 from linewright.families import SPACING
 from linewright.forms import made_of
@@ -153,8 +153,10 @@ def _settings(m: MachineAnswers) -> list[Sentence]:
         what = numbers.join([CLASS_WORDS[c] for c in unmeasured])
         text = f"a choice for {what}: fewer than two forms were measured in equal situations"
         lines.append(_none(text, m.summaries))
-    valued = [p for x in m.choices if x.operations != "void" for p in x.points]
-    if not any(p.choice.form == "llsc" or made_of(p.default_form).exclusive for p in valued):
+    valued = [x for x in m.choices if x.operations != "void"]
+    tried = {policy.form for x in valued for policy in x.by_policy}
+    forms = {p.second.form for x in valued for p in x.points}
+    if "llsc" not in tried and not any(made_of(form).exclusive for form in forms):
         text = "LL/SC for operations that return a value: these records hold no form of it; "
         text += "`linewright trial --settings default/llsc -- PROGRAM` tells for a program"
         lines.append(_none(text, m.summaries))

@@ -84,14 +84,14 @@ def _shared_name(rows: Sequence[Row]) -> str:
     names = {
         _other_form(entry)
         for entry in entries
-        if entry.versus and entry.versus.form not in defaults and entry.versus.low is not None
+        if entry.versus and entry.versus.first.form not in defaults and entry.versus.contrast
     }
     return names.pop() if len(names) == 1 else ""
 
 
 def _other_form(entry: Entry) -> str:
     """What sets the best other form of an entry apart from its default."""
-    return form_name(entry.versus.form, entry.default.form if entry.default else "")
+    return form_name(entry.versus.first.form, entry.default.form if entry.default else "")
 
 
 def _figure(entry: Entry) -> str | TableCell:
@@ -115,11 +115,12 @@ def _versus(entry: Entry, shared: str) -> str | TableCell:
     versus = entry.versus
     if versus is None:
         return ""
-    known = {"low": versus.low, "high": versus.high}
+    ends = versus.contrast
+    known = {"low": ends.low, "high": ends.high} if ends else {}
     if versus.answer in ("same", "slower"):
         sign = "=" if versus.answer == "same" else "more"
         return TableCell(text=sign, sign=sign, **known)
-    change = numbers.change(versus.low, versus.high, versus.scale)
+    change = versus.change()
     tight = change.replace(" to ", "..").replace(" %", "%").replace(" ns", "ns")
     name = _other_form(entry)
     note = "" if name == shared or not change else name
@@ -202,7 +203,7 @@ def _versus_words(entry: Entry, column: MatrixColumn) -> str:
     if versus is None:
         return ""
     name = _other_form(entry)
-    change = numbers.change_in_words(versus.low, versus.high, versus.scale)
+    change = versus.words()
     if versus.answer == "same":
         return f" {name}: the same within {same_within(column)}."
     if versus.answer == "undecided":

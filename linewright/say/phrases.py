@@ -9,8 +9,9 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from linewright import numbers, plans, wings
+from linewright.analysis.comparison import Comparison, Side
 from linewright.analysis.crossovers import Crossover
-from linewright.analysis.findings import Alternative, Finding, Point
+from linewright.analysis.findings import Finding
 from linewright.analysis.hypothesis_tests import (
     FEWEST_LAUNCHES,
     MOST_LAUNCHES,
@@ -141,7 +142,7 @@ def need_of(f: Finding) -> str:
     return caller if f"({f.order})" in caller else f"{caller} ({f.order})"
 
 
-def sharers_of(f: Point | Cell | Crossover) -> str:
+def sharers_of(f: Finding | Comparison | Side | Cell | Crossover) -> str:
     """Who shares the word, in the words of its situation; of readers how many there are."""
     if family_of(f.operation) is READERS:
         return f"with {numbers.count(f.situation.threads, 'reader')}"
@@ -172,12 +173,6 @@ def modes_text(modes: Iterable[Mode], unit: str = "ns", surely: bool = False) ->
 
 def _share(mode: Mode) -> Estimate:
     return Estimate(value=mode.share, low=mode.share_low, high=mode.share_high)
-
-
-def less_text(row: Alternative, f: Finding) -> str:
-    """How much less a form takes than the default: the interval."""
-    c = row.judgement.contrast
-    return numbers.change_in_words(c.low, c.high, c.scale)
 
 
 def all_within_text(same: Iterable[Judgement]) -> str:
@@ -215,36 +210,39 @@ def shown_text(f: Finding) -> str:
     text = default_text(f)
     if best:
         text = (
-            f"{best.form} takes {figure_text(best.ns.median_ns, f)}, {less_text(best, f)} "
+            f"{best.first.form} takes {figure_text(best.first.ns.median_ns, f)}, {best.words()} "
             f"than {f.default}"
         )
-        others = [r.form for r in f.of("cheaper") if r is not best]
+        others = [r.first.form for r in f.of("cheaper") if r is not best]
         text += (
             f"; {numbers.join(others)} cost{'s' if len(others) == 1 else ''} less than "
             f"{f.default} too"
             if others
             else ""
         )
-        text += rate_text(best, f)
-        if best.order != f.default_order and f.operation == "add":
-            text += f" ({best.form} is {best.order}, {f.default} {f.default_order})"
+        text += rate_text(f.lost_rates.get(best.first.form), f.default)
+        if best.first.order != f.side.order and f.operation == "add":
+            text += f" ({best.first.form} is {best.first.order}, {f.default} {f.side.order})"
     if slower:
-        worst = max(slower, key=lambda r: r.ns.median_ns)
-        names = numbers.join([r.form for r in slower])
+        worst = max(slower, key=lambda r: r.first.ns.median_ns)
+        names = numbers.join([r.first.form for r in slower])
         many = len(slower) > 1
-        most = figure_text(worst.ns.median_ns, f)
+        most = figure_text(worst.first.ns.median_ns, f)
         text += f"; {names} cost more, up to {most}" if many else f"; {names} costs more, {most}"
     if same:
-        widest = max((r.judgement for r in same), key=lambda j: j.within)
+        widest = max(same, key=lambda j: j.within)
         bound = numbers.within(widest.within, widest.contrast.scale)
-        text += f"; {numbers.join([r.form for r in same])} the same within {bound}"
+        text += f"; {numbers.join([r.first.form for r in same])} the same within {bound}"
     return text
 
 
 def answer_text(f: Finding) -> str:
     """What is shown at one point, and what is undecided there."""
     if f.published:
-        own = [(f.default_ns.median_ns, f.default), *((r.ns.median_ns, r.form) for r in f.rows)]
+        own = [
+            (f.default_ns.median_ns, f.default),
+            *((r.first.ns.median_ns, r.first.form) for r in f.rows),
+        ]
         (first, _), *_, (last, _) = ranked = sorted(own)
         order = ", ".join(f"{name} {numbers.figure(ns)}" for ns, name in ranked)
         ratio = (
@@ -252,11 +250,7 @@ def answer_text(f: Finding) -> str:
             if last >= 1.05 * first > 0
             else ""
         )
-        apart = [
-            f"{r.form} ({numbers.change(c.low, c.high, c.scale)})"
-            for r in f.rows
-            if r.judgement.answer == "different" and (c := r.judgement.contrast)
-        ]
+        apart = [f"{r.first.form} ({r.change()})" for r in f.rows if r.differs]
         beyond = f"; percentiles apart from {f.default}'s: {numbers.join(apart)}" if apart else ""
         return f"published medians, work included, in order: {order} ns{ratio}{beyond}"
     return (shown_text(f) or default_text(f)) + _open_text(f)
@@ -266,10 +260,8 @@ def _open_text(f: Finding) -> str:
     """The forms that are undecided, those of one reason together."""
     forms: dict[str, list[str]] = {}
     for row in f.of("undecided"):
-        c = row.judgement.contrast
-        shown = c and row.judgement.why in ("wide", "model")
-        why = numbers.change(c.low, c.high, c.scale) if shown else in_english(row.judgement.why)
-        forms.setdefault(why, []).append(row.form)
+        why = row.change() if row.why in ("wide", "model") else in_english(row.why)
+        forms.setdefault(why, []).append(row.first.form)
     open_forms = [
         f"all {len(of_it)} others ({why})"
         if len(of_it) == len(f.rows) > 3
@@ -279,14 +271,14 @@ def _open_text(f: Finding) -> str:
     return f"; undecided: {', '.join(open_forms)}" if open_forms else ""
 
 
-def rate_text(row: Alternative, f: Finding) -> str:
-    """That all threads together do less with a form that costs the timed thread less; else
-    nothing."""
-    if row.slower_together is None:
+def rate_text(lost: tuple[float, float] | None, name: str) -> str:
+    """That all threads together do less with a form that costs the timed thread less than the
+    default of this name; else nothing."""
+    if lost is None:
         return ""
-    default, form = row.slower_together
+    default, form = lost
     return (
-        f", but all threads together do more with {f.default}"
+        f", but all threads together do more with {name}"
         f" ({default:.3g} against {form:.3g} operations per µs)"
     )
 
@@ -324,8 +316,8 @@ def runs_of(sweep: Sequence[Finding]) -> list[list[Finding]]:
         return (
             f.default,
             f.figure,
-            best.form if best else "",
-            tuple((r.form, r.judgement.answer, r.judgement.cheaper) for r in f.rows),
+            best.first.form if best else "",
+            tuple((r.first.form, r.answer) for r in f.rows),
         )
 
     runs: list[list[Finding]] = []

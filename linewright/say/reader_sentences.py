@@ -6,27 +6,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from linewright import numbers
-from linewright.analysis import reader_cost
-from linewright.analysis.reader_cost import Scaling, Trade
-from linewright.analysis.summary import Summary
+from linewright.analysis.comparison import Comparison
+from linewright.analysis.machine_answers import MachineAnswers
+from linewright.analysis.questions import QUESTIONS
+from linewright.analysis.reader_cost import Trade, reader_answers
 from linewright.families import READERS
 from linewright.say.sentence import Clause, Sentence, sentence, unique
 
 
-def reader_sentences(summaries: Sequence[Summary]) -> list[Sentence]:
+def reader_sentences(m: MachineAnswers) -> list[Sentence]:
     """Which readers scale and which do not, and what an updater waits for them."""
-    found = reader_cost.reader_answers(summaries)
+    found = reader_answers(m.select("readers"))
     scaling = [_scaling(n, found.flat.get(n, []), found.grows.get(n, [])) for n in found.counts]
     return scaling + [_spoken(t) for t in found.trades]
 
 
-def _scaling(readers: int, flat: Sequence[Scaling], grows: Sequence[Scaling]) -> Sentence:
+def _scaling(readers: int, flat: Sequence[Comparison], grows: Sequence[Comparison]) -> Sentence:
     clauses = []
     if flat:
-        text = f"{numbers.join([r.form for r in flat])} cost each reader the same as alone, within "
-        clauses.append(Clause(text=f"{text}{reader_cost.FLAT:.0%}"))
+        names = numbers.join([r.first.form for r in flat])
+        text = f"{names} cost each reader the same as alone, within "
+        clauses.append(Clause(text=f"{text}{QUESTIONS['readers'].same.share:.0%}"))
     if grows:
-        ratios = {r.form: r.ratio for r in grows}
+        ratios = {r.first.form: r.contrast for r in grows}
         parts = [
             f"{form} {numbers.about_times(r.value, r.low, r.high)}" for form, r in ratios.items()
         ]
@@ -38,15 +40,16 @@ def _scaling(readers: int, flat: Sequence[Scaling], grows: Sequence[Scaling]) ->
         lead=f"with {readers} readers",
         clauses=clauses,
         family=READERS.name,
-        cells=tuple(unique(i for r in (*flat, *grows) for i in r.ids)),
+        cells=tuple(unique(i for r in (*flat, *grows) for i in reversed(r.ids))),
     )
 
 
 def _spoken(t: Trade) -> Sentence:
-    beside = f"beside {t.readers} busy reader{'s' if t.readers > 1 else ''}"
+    readers, cheap = t.reader.situation.threads, t.reader.cheapest.form
+    beside = f"beside {readers} busy reader{'s' if readers > 1 else ''}"
     text = (
-        f"an updater of {t.cheap_reader} waits {numbers.figure(t.waited_ns.median_ns)} ns longer "
-        f"than one of {t.cheap_update}, {beside}; its readers take "
+        f"an updater of {cheap} waits {numbers.figure(t.waited_ns.median_ns)} ns longer "
+        f"than one of {t.update.cheapest.form}, {beside}; its readers take "
         f"{numbers.figure(t.saved_ns.median_ns)} ns less: {break_even(t)}"
     )
     return sentence(text, READERS.name, t.ids, sections=t.sections_per_update.value)

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from linewright import numbers
 from linewright.analysis import setting_choice
+from linewright.analysis.comparison import Comparison
 from linewright.analysis.machine_answers import MachineAnswers
+from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.setting_choice import (
-    NOT_WORSE,
     Choice,
-    SettingPoint,
-    Turn,
+    Conflict,
     clearest,
-    turns,
+    setting_conflicts,
 )
 from linewright.analysis.summary import grouped
 from linewright.say.document import Decision, Topic, topic
@@ -59,9 +59,10 @@ def setting(machine: MachineAnswers) -> Decision:
     """The value for a process, and one sentence that says why."""
     value, why = machine.setting
     if why == "better":
+        most = QUESTIONS["setting"].same.share
         text = (
             f"LINEWRIGHT_ATOMICS={value}: shown to be better than the default at one measured "
-            f"point or more, and to cost no more than {NOT_WORSE:.0%} more at every one"
+            f"point or more, and to cost no more than {most:.0%} more at every one"
             f"{_unseen(machine)}"
         )
     else:
@@ -93,20 +94,19 @@ def _unseen(machine: MachineAnswers) -> str:
     )
 
 
-def at_text(p: SettingPoint, machine: MachineAnswers) -> str:
+def at_text(p: Comparison, machine: MachineAnswers) -> str:
     """Where a point lies, in words."""
     time = time_of(p.situation.work_iters, machine.context)
     return f"{sharers_of(p)}, {p.situation.around}{time}"
 
 
-def point_text(p: SettingPoint, machine: MachineAnswers) -> str:
+def point_text(p: Comparison, machine: MachineAnswers) -> str:
     """A point's figures: the candidate against the default."""
     kind = "exposed by" if p.figure == "exposed" else "of"
-    c = p.judgement.contrast
     return (
-        f"{p.form} {numbers.figure(p.ns.median_ns)} ns against "
-        f"{numbers.figure(p.default_ns.median_ns)} ns {kind} {p.default_form}, "
-        f"{numbers.change(c.low, c.high, c.scale)}, {at_text(p, machine)}"
+        f"{p.first.words()} {numbers.figure(p.first.ns.median_ns)} ns against "
+        f"{numbers.figure(p.second.ns.median_ns)} ns {kind} {p.second.words()}, "
+        f"{p.change()}, {at_text(p, machine)}"
     )
 
 
@@ -120,31 +120,31 @@ def classes(m: MachineAnswers) -> Topic | None:
     return topic("classes", "By class of operations", lines, m.choices)
 
 
-def _choice_lines(c: Choice, machine: MachineAnswers) -> list[tuple[str, Sequence[SettingPoint]]]:
+def _choice_lines(c: Choice, machine: MachineAnswers) -> list[tuple[str, Sequence[Comparison]]]:
     """One class: what was found against the default, at its clearest point, and what is missing;
     each with the points that it rests on."""
     what = CLASS_WORDS[c.operations]
-    own = [p for p in c.points if p.choice == c.choice]
+    own = c.by_policy.get(c.choice, [])
     if c.why == "better":
-        same = sum(p.judgement.answer == "same" for p in own)
-        text = f"{what}: {c.choice.words()}. {point_text(clearest(own, cheaper=True), machine)}; "
+        same = sum(p.answer == "same" for p in own)
+        text = f"{what}: {c.choice.words()}. {point_text(clearest(own, 'cheaper'), machine)}; "
         lines = [(text + _rest(own, same), own)]
         if c.also:
             text = f"{what}: shown to serve too: {numbers.join([x.words() for x in c.also])}"
-            lines.append((text, [p for p in c.points if p.choice in c.also]))
+            lines.append((text, [p for x in c.also for p in c.by_policy[x]]))
         return lines
     if c.why == "default_best":
-        worst = clearest(c.points, cheaper=False)
+        worst = clearest(c.points, "slower")
         shown = (
             f"; clearest: {point_text(worst, machine)}"
             if worst
-            else f", all the same within {all_within_text(p.judgement for p in c.points)}"
+            else f", all the same within {all_within_text(c.points)}"
         )
         text = f"{what}: no form measured is shown to be better than the default{shown}"
     elif c.why == "depends":
         return [
             (f"{what}: no one setting: it depends on the program", c.points),
-            *[(_turn(t, machine), t.points) for t in turns(c)],
+            *[(_conflict(x, machine), x.points) for x in setting_conflicts(c)],
         ]
     elif c.why == "measure_more":
         text = f"{what}: undecided, {_missing(c, machine)}"
@@ -153,7 +153,7 @@ def _choice_lines(c: Choice, machine: MachineAnswers) -> list[tuple[str, Sequenc
     return [(text, c.points)]
 
 
-def _rest(own: Sequence[SettingPoint], same: int) -> str:
+def _rest(own: Sequence[Comparison], same: int) -> str:
     return (
         f"the same at {same} of {len(own)} points, not worse at any"
         if same
@@ -163,13 +163,14 @@ def _rest(own: Sequence[SettingPoint], same: int) -> str:
 
 def _missing(c: Choice, machine: MachineAnswers) -> str:
     """What the undecided class lacks, and the command that gives it."""
-    if not any(p.situation.contended for p in c.candidates):
+    points = [p for own in c.candidates.values() for p in own]
+    if not any(p.contended for p in points):
         some = f"{measure_on(machine.contexts)} --plan quick measures some"
         return f"since no contended point was measured; {some}"
-    which = sorted({p.choice.words() for p in c.candidates})
+    which = sorted(policy.words() for policy in c.candidates)
     text = (
         f"since {numbers.join(which)} {'is' if len(which) == 1 else 'are'} not shown to be as good "
-        f"as the default at {len(c.still_open)} of {len(c.candidates)} points"
+        f"as the default at {len(c.still_open)} of {len(points)} points"
     )
     if c.left_open:
         return f"{text}: {LEFT_OPEN}"
@@ -178,16 +179,16 @@ def _missing(c: Choice, machine: MachineAnswers) -> str:
     return f"{text} ({reason}); {measure_again(machine)}"
 
 
-def _turn(turn: Turn, machine: MachineAnswers) -> str:
+def _conflict(found: Conflict, machine: MachineAnswers) -> str:
     """Where a candidate is better or worse than the default, and where most."""
-    word = "better" if turn.cheaper else "worse"
+    word = {"cheaper": "better", "slower": "worse"}[found.answer]
     return (
-        f"  LINEWRIGHT_ATOMICS={turn.setting} is {word} than the default {_places(turn.points)}; "
-        f"most: {point_text(turn.clearest, machine)}"
+        f"  LINEWRIGHT_ATOMICS={found.setting} is {word} than the default {_places(found.points)}; "
+        f"most: {point_text(found.clearest, machine)}"
     )
 
 
-def _places(points: Sequence[SettingPoint]) -> str:
+def _places(points: Sequence[Comparison]) -> str:
     by_sharers = grouped(points, sharers_of)
     return "; ".join(
         f"{where}, {work_lengths_text([p.situation for p in own])}"

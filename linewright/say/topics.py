@@ -55,7 +55,7 @@ def _data(family: Family, m: MachineAnswers) -> Any:
     if family is SPACING:
         return m.bytes_apart
     if family is READERS:
-        own = [s for s in m.summaries if reader_cost.concerns(s.cell)]
-        scaling, trades = reader_cost.both_sides(own)
+        readers = m.select("readers")
+        scaling, trades = reader_cost.scaling(readers), reader_cost.trades(readers)
         return {"choices": found, "scaling": scaling, "trades": trades}
     return found

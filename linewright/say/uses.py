@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from linewright import numbers
 from linewright.analysis import code_advice
-from linewright.analysis.across import COUNTER, PADDED, READERS, OperationPair
 from linewright.analysis.code_advice import FormAdvice, UselessPrefetch
-from linewright.analysis.findings import Finding
+from linewright.analysis.comparison import Comparison, Side
 from linewright.analysis.machine_answers import MachineAnswers
+from linewright.analysis.pairs import COUNTER, PADDED, READERS
 from linewright.analysis.summary import Summary
-from linewright.say.phrases import less_text, rate_text, sharers_of
+from linewright.say.phrases import rate_text, sharers_of
 from linewright.say.sentence import Sentence, sentence
-from linewright.schema import Interval
 
 MOST_FORMS = 2
 """Sentences about other forms than the default; the matrix holds all."""
@@ -61,13 +60,13 @@ def _instead(
             yield _cheaper_than(a, family, text, m)
 
 
-def _cheaper_than(a: OperationPair, family: str, text: str, m: MachineAnswers) -> Sentence:
-    c = a.judgement.contrast
+def _cheaper_than(a: Comparison, family: str, text: str, m: MachineAnswers) -> Sentence:
+    c = a.contrast
     ratio, low, high = 1 / c.value, 1 / c.high, 1 / c.low
     updater = code_advice.updater_of_readers(m) if text is REMEDIES[READERS][1] else None
     figures = (
-        _either(a.first_ns),
-        _either(a.second_ns),
+        _either(a.first.figures_ns),
+        _either(a.second.figures_ns),
         numbers.about_times(ratio, low, high),
         sharers_of(a.first),
         numbers.multiple(low, high),
@@ -90,41 +89,40 @@ def _updater(updater: Summary | None) -> str:
 
 def _first_guess(m: MachineAnswers) -> Iterator[Sentence]:
     if a := code_advice.first_guess(m):
-        c = a.row.judgement.contrast
+        c = a.here.contrast
         less = numbers.change_in_words(1 / c.high, 1 / c.low, "ratio")
-        figures = _instead_of(a.finding.default_ns, a.row.ns)
-        but = _but(a, lambda f, r: (f.default_ns, r.ns))
+        figures = _instead_of(a.here.second, a.here.first)
+        but = _but(a, lambda c: (c.second, c.first))
         text = f"alone, read before the first CAS: {figures} ({less}){but}"
         yield sentence(text, "one_line", a.ids, ratio=c.value)
 
 
 def _form(a: FormAdvice) -> Sentence:
     """Another form than the default."""
-    f, row = a.finding, a.row
-    figures = _instead_of(row.ns, f.default_ns)
+    row = a.here
+    figures = _instead_of(row.first, row.second)
     text = (
-        f"{_where(f)}, {f.operation} by {row.form}: {figures} ({less_text(row, f)})"
-        f"{rate_text(row, f)}{_but(a, lambda f, r: (r.ns, f.default_ns))}"
+        f"{_where(row)}, {a.operation} by {row.first.form}: {figures} ({row.words()})"
+        f"{rate_text(a.lost_rate, row.second.form)}{_but(a, lambda c: (c.first, c.second))}"
     )
-    return sentence(text, "one_line", a.ids, ratio=row.judgement.contrast.value)
+    return sentence(text, "one_line", a.ids, ratio=row.contrast.value)
 
 
-def _where(f: Finding, work: bool = False) -> str:
-    return (
-        f"{sharers_of(f)} {f.situation.around}" if work or f.situation.work_iters else sharers_of(f)
-    )
+def _where(c: Comparison, work: bool = False) -> str:
+    at = c.situation
+    return f"{sharers_of(c)} {at.around}" if work or at.work_iters else sharers_of(c)
 
 
-def _but(a: FormAdvice, both) -> str:
+def _but(a: FormAdvice, both: Callable[[Comparison], tuple[Side, Side]]) -> str:
     """What following the advice costs more elsewhere, with `both` figures there."""
     if a.elsewhere is None:
         return ""
-    where = _where(a.elsewhere[0], work=a.finding.situation.work_iters > 0)
-    return f", but {_instead_of(*both(*a.elsewhere))} {where}"
+    where = _where(a.elsewhere, work=a.here.situation.work_iters > 0)
+    return f", but {_instead_of(*both(a.elsewhere))} {where}"
 
 
-def _instead_of(ns: Interval, other: Interval) -> str:
-    return f"{numbers.figure(ns.median_ns)} instead of {numbers.figure(other.median_ns)} ns"
+def _instead_of(one: Side, other: Side) -> str:
+    return f"{numbers.figure(one.ns.median_ns)} instead of {numbers.figure(other.ns.median_ns)} ns"
 
 
 def _prefetches(m: MachineAnswers) -> Iterator[Sentence]:
@@ -136,7 +134,7 @@ def _prefetches(m: MachineAnswers) -> Iterator[Sentence]:
         gains = ""
         if found.of_another:
             bare, behind = found.of_another
-            gains = f"; before {bare.form} it does: {_instead_of(behind.ns, bare.ns)}"
+            gains = f"; before {bare.first.form} it does: {_instead_of(behind.first, bare.first)}"
         default = numbers.join(found.defaults)
         text = f"{name}{f' before {default}' if gains else ''} gains nothing alone: within "
         text += f"{numbers.at_most(found.within)}{_second_cpu(found)}{gains}"
@@ -145,12 +143,11 @@ def _prefetches(m: MachineAnswers) -> Iterator[Sentence]:
 
 def _second_cpu(found: UselessPrefetch) -> str:
     """What the same prefetch does with a second CPU."""
-    answer, (f, r) = found.contended or ("", (None, None))
-    if answer == "same":
-        return f", {sharers_of(f)} within {numbers.at_most(r.judgement.within)}"
-    if answer == "slower":
-        return f", and {sharers_of(f)} {r.form} takes {_instead_of(r.ns, f.default_ns)}"
-    if answer == "undecided":
-        c = r.judgement.contrast
-        return f"; {sharers_of(f)} {numbers.change(c.low, c.high, c.scale)} remains possible"
-    return ""
+    c = found.contended
+    if c is None:
+        return ""
+    if c.answer == "same":
+        return f", {sharers_of(c)} within {numbers.at_most(c.within)}"
+    if c.slower:
+        return f", and {sharers_of(c)} {c.first.form} takes {_instead_of(c.first, c.second)}"
+    return f"; {sharers_of(c)} {c.change()} remains possible"

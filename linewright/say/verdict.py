@@ -61,7 +61,7 @@ def _clause(run: Sequence[Finding], caller: str) -> Clause:
     f, best = run[0], run[0].best
     known = {"default_ns": f.default_ns.median_ns}
     if best:
-        known |= {"best_ns": best.ns.median_ns, "change": best.judgement.contrast.value}
+        known |= {"best_ns": best.first.ns.median_ns, "change": best.contrast.value}
     return Clause(text=f"{_span(run)}, {caller}: {answer_text(f)}", numbers=known)
 
 
@@ -115,7 +115,7 @@ def _of_family(family: Family, m: MachineAnswers) -> list[Sentence]:
         return dma_sentences(m.summaries) if own else []
     if family.verdict == "readers":
         read = [f for f in found if f.operation in _READERS and not f.situation.param("updater")]
-        return _forms(read, family) + reader_sentences(own)
+        return _forms(read, family) + reader_sentences(m)
     return _forms(found, family)
 
 
@@ -141,7 +141,7 @@ def _undecided(question: OpenQuestion, m: MachineAnswers) -> Sentence:
     if question.why in ("wide", "model"):
         more = LEFT_OPEN
         if question.why == "wide":
-            more = more_text(question.judgements, m.launches_asked)
+            more = more_text(question.comparisons, m.launches_asked)
         rest = f"{numbers.change(*question.possible)} remains possible; {more}"
     else:
         rest = _OPEN[question.why].format(enough=measure_enough(m), again=measure_again(m))

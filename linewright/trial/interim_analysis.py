@@ -20,13 +20,13 @@ from linewright.analysis.contrast import signed_rank
 from linewright.analysis.distributions import normal_cdf, normal_quantile
 from linewright.analysis.hypothesis_tests import (
     ALPHA,
-    SAME_ALONE,
     holm,
     judge,
     launches_needed,
 )
 from linewright.analysis.intervals import finite, median
 from linewright.analysis.modes import Mode, modes
+from linewright.analysis.questions import QUESTIONS
 from linewright.schema import Estimate
 
 INTERIM_SHARES = (0.25, 0.5, 0.75, 1.0)
@@ -160,7 +160,7 @@ def _compare(runs: MetricByRound, alpha: float, higher_is_better: bool) -> list[
     found = [signed_rank(own, baseline) for own in others]
     adjusted = holm(found)
     left = sum(p is not None and p >= alpha for p in adjusted)
-    answers = []
+    answers, asked = [], QUESTIONS["trial"]
     for name, own, c, p in zip(list(runs)[1:], others, found, adjusted, strict=True):
         change = None
         if c:
@@ -170,7 +170,10 @@ def _compare(runs: MetricByRound, alpha: float, higher_is_better: bool) -> list[
             if c.high < math.inf:
                 value, low, high = (100 * (end - 1) for end in (c.value, c.low, c.high))
                 change = Estimate(value=value, low=low, high=high, confidence=confidence)
-        judgement = judge(c, p, alpha=alpha, same=SAME_ALONE if alpha else 0.0, small=True)
+        judgement = judge(
+            c, p, alpha=alpha, same=asked.same.share if alpha else 0.0, small=asked.small,
+            higher_is_better=higher_is_better,
+        )  # fmt: skip
         is_open = bool(alpha) and judgement.answer == "undecided"
         needed = max(launches_needed(judgement), fewest_rounds(len(runs))) if is_open else None
         answers.append(
@@ -179,10 +182,8 @@ def _compare(runs: MetricByRound, alpha: float, higher_is_better: bool) -> list[
                 baseline=next(iter(runs)),
                 rounds=len(own.keys() & baseline.keys()),
                 change_percent=change,
-                different=judgement.answer == "different",
-                better=judgement.slower == higher_is_better
-                if judgement.answer == "different"
-                else None,
+                different=judgement.differs,
+                better=judgement.cheaper if judgement.differs else None,
                 rounds_needed=needed,
                 within_percent=100 * judgement.within if judgement.answer == "same" else None,
             )

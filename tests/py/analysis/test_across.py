@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from linewright.analysis import summarise
-from linewright.analysis.across import across
+from linewright.analysis.questions import ask
 from support.analysis_samples import cell, contexts_of, points, record, together
 
 FORMS = {
@@ -20,8 +20,8 @@ FORMS = {
 
 def answers(costs, seed=1, **noise):
     records = together(points(costs, contended=costs), np.random.default_rng(seed), **noise)
-    found = across(summarise(contexts_of(records, arch="x86_64", features=[]), records))
-    return {(a.first.form, a.second.form, a.contended): a.judgement for a in found}
+    found = ask("operations", summarise(contexts_of(records, arch="x86_64", features=[]), records))
+    return {(a.first.form, a.second.form, a.contended): a for a in found}
 
 
 def test_an_operation_that_costs_less_is_found_alone_and_contended():
@@ -50,8 +50,8 @@ def test_launches_that_fell_alike_are_no_difference():
         for form, states in slow.items()
         for launch, state in enumerate(states)
     ]
-    found = across(summarise(contexts_of(records, arch="x86_64", features=[]), records))
-    assert {(a.first.form, a.second.form): a.judgement.answer for a in found} == {
+    found = ask("operations", summarise(contexts_of(records, arch="x86_64", features=[]), records))
+    assert {(a.first.form, a.second.form): a.answer for a in found} == {
         ("lock_xadd", "cmpxchg_loop_read_first"): "undecided",
         ("lock_xadd", "lock_add"): "undecided",
         ("xchg", "cmpxchg_loop_read_first"): "undecided",

@@ -79,7 +79,7 @@ def test_a_second_state_of_one_distance_is_no_answer():
 def test_few_launches_are_no_answer(launches):
     found = answers(count=launches)
     assert found.needed is None and found.enough is None and found.too_near == 0
-    whys = {d.judgement.why for kind in found.kinds for d in kind.nearer}
+    whys = {d.why for kind in found.kinds for d in kind.nearer}
     assert whys == {"one_launch" if launches == 1 else "few_launches"}
 
 

@@ -41,10 +41,8 @@ def test_identical_code_adds_its_excess_and_is_no_candidate():
     (floor,) = floors(summaries, "x86_64").values()
     assert floor.size == pytest.approx(0.08, abs=0.02) and floor.pairs == 1
     (found,) = findings(summaries)
-    assert [r.form for r in found.rows] == ["prefetchw_lock_add"]
-    assert found.rows[0].judgement.why == "wide", (
-        "6 % where identical code differs by 8 % is nothing"
-    )
+    assert [r.first.form for r in found.rows] == ["prefetchw_lock_add"]
+    assert found.rows[0].why == "wide", "6 % where identical code differs by 8 % is nothing"
     assert "Identical machine code timed twice" in " ".join(
         verdict(summaries, contexts_of(records, **X86))
     )
@@ -56,7 +54,7 @@ def test_what_lies_above_the_floor_is_still_found():
         points({"lock_add": 5.0, "builtin_add": 5.1, "prefetchw_lock_add": 8.0}), rng
     )
     (found,) = findings(summaries_of(records))
-    assert found.rows[0].judgement.slower
+    assert found.rows[0].slower
 
 
 def test_a_proportional_steady_loop_gives_exposed_costs():
@@ -76,7 +74,7 @@ def test_a_loop_out_of_proportion_withholds_the_exposed_cost():
     assert {b.why for b in baselines(summaries) if b.work_iters} == {"not_proportional"}
     assert all(s.exposed is None and s.withheld for s in summaries if s.cell.work_iters)
     found = [f for f in findings(summaries) if f.situation.work_iters]
-    assert all(r.judgement.why == "baseline" for f in found for r in f.rows) and found
+    assert all(r.why == "baseline" for f in found for r in f.rows) and found
     assert "withheld" in " ".join(verdict(summaries, contexts_of(records, **X86)))
 
 
@@ -127,12 +125,10 @@ def test_among_work_the_exposed_cost_is_compared_not_the_sum():
     records = together(points({"lock_add": 5.0, "lock_xadd": 5.0}, works=(200,)), rng)
     placed = with_loop(records, lambda r: 1.15 if r.cell.form == "lock_xadd" else 1.0)
     (found,) = findings(summaries_of(placed))
-    assert found.figure == "exposed" and found.rows[0].judgement.answer == "same"
+    assert found.figure == "exposed" and found.rows[0].answer == "same"
     slower = together(points({"lock_add": 5.0, "lock_xadd": 9.0}, works=(200,)), rng)
     (found,) = findings(summaries_of(slower))
-    assert found.rows[0].judgement.slower and found.rows[
-        0
-    ].judgement.contrast.value == pytest.approx(4.0, rel=0.1)
+    assert found.rows[0].slower and found.rows[0].contrast.value == pytest.approx(4.0, rel=0.1)
 
 
 def test_without_a_baseline_loop_nothing_is_said_among_work():
@@ -142,4 +138,4 @@ def test_without_a_baseline_loop_nothing_is_said_among_work():
         for form, ns in (("lock_add", 10.0), ("lock_xadd", 20.0))
     ]
     (found,) = findings(summaries_of(records))
-    assert found.rows[0].judgement.answer == "undecided"
+    assert found.rows[0].answer == "undecided"

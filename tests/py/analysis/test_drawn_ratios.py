@@ -44,7 +44,7 @@ def two(first: DrawnCosts | None, second: DrawnCosts | None, one=STORE, other=LO
 
 def answers(first: Summary, second: Summary) -> list[tuple[str, str]]:
     (found,) = findings([first, second])
-    return [(row.judgement.answer, row.judgement.why) for row in found.rows]
+    return [(row.answer, row.why) for row in found.rows]
 
 
 def test_launches_of_a_simulation_say_nothing_of_what_the_constants_leave_open() -> None:
@@ -68,13 +68,13 @@ def test_what_both_cells_have_in_common_cancels() -> None:
     assert first.issue.high_ns > second.issue.low_ns, "the figures' bands overlap"
     found = simulated_contrast(first, second, "issue")
     assert (found.low, found.high) == pytest.approx((10 / 11, 10 / 11), rel=0.002)
-    assert answers(first, second) == [("different", "")]
+    assert answers(first, second) == [("cheaper", "")]
 
 
 def test_one_launch_is_enough_for_a_simulation() -> None:
     common = spread(0.4, 1)
     records = simulation([(STORE, 10, drawn(10, common)), (LOAD, 11, drawn(11, common))], count=1)
-    assert answers(*summarise(contexts_of(records, **SIMULATED), records)) == [("different", "")]
+    assert answers(*summarise(contexts_of(records, **SIMULATED), records)) == [("cheaper", "")]
 
 
 def test_a_model_that_missed_such_cells_is_not_sure_of_their_ratio() -> None:

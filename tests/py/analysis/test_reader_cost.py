@@ -11,6 +11,9 @@ import pytest
 from rich.console import Console
 
 from linewright.analysis import reader_cost, summarise
+from linewright.analysis.comparison import Comparison
+from linewright.analysis.machine_answers import machines_with_answers
+from linewright.analysis.questions import ask
 from linewright.say.cell_tables import documents
 from linewright.say.machine_document import advise
 from linewright.say.reader_sentences import reader_sentences
@@ -63,20 +66,24 @@ def advice_of(made: list[Record], **changes: object):
     return next((s for s in answer.evidence if s.name == "readers"), None)
 
 
+def asked(made: list[Record]) -> list[Comparison]:
+    return ask("readers", summarise(contexts_of(made), made))
+
+
 def test_scaling_tells_flat_from_growing() -> None:
     made = records()
-    rows = {r.form: r for r in reader_cost.scaling(summarise(contexts_of(made), made))}
-    assert rows["srcu_fast"].flat and not rows["srcu_fast"].grows
-    assert rows["rwlock"].grows and not rows["rwlock"].flat
-    assert rows["rwlock"].ratio.value == pytest.approx(5, rel=0.03)
-    assert all(r.readers == 2 for r in rows.values())
+    rows = {c.first.form: c for c in reader_cost.scaling(asked(made))}
+    assert rows["srcu_fast"].answer == "same"
+    assert rows["rwlock"].slower
+    assert rows["rwlock"].contrast.value == pytest.approx(5, rel=0.03)
+    assert all(r.first.situation.threads == 2 for r in rows.values())
 
 
 def test_a_cheaper_crowd_is_not_called_the_same() -> None:
     """Six tenths of the cost for one alone was once "the same as alone"."""
     made = records(pairs=PAIRS | {"srcu_fast": (0.8, 0.48)})
-    rows = {r.form: r for r in reader_cost.scaling(summarise(contexts_of(made), made))}
-    assert not rows["srcu_fast"].flat and not rows["srcu_fast"].grows
+    rows = {c.first.form: c for c in reader_cost.scaling(asked(made))}
+    assert rows["srcu_fast"].cheaper, "and neither the same nor more"
 
 
 def test_each_form_is_named_with_the_readers_it_was_run_with() -> None:
@@ -96,8 +103,8 @@ def test_each_form_is_named_with_the_readers_it_was_run_with() -> None:
 
 def test_the_trade_names_both_sides_and_how_many_sections_it_takes() -> None:
     made = records()
-    trades = reader_cost.both_sides(summarise(contexts_of(made), made))[1]
-    assert {(t.cheap_reader, t.cheap_update) for t in trades} == {
+    trades = reader_cost.trades(asked(made))
+    assert {(t.reader.cheapest.form, t.update.cheapest.form) for t in trades} == {
         ("srcu_fast", "rwlock"),
         ("srcu_fast_updown", "rwlock"),
     }
@@ -107,7 +114,7 @@ def test_the_trade_names_both_sides_and_how_many_sections_it_takes() -> None:
             "each launch has its own luck of a few percent"
         )
         assert t.sections_per_update.low < t.sections_per_update.value < t.sections_per_update.high
-        assert t.readers == 1 and t.saved_ns.low_ns > 0 and t.waited_ns.low_ns > 0
+        assert t.reader.situation.threads == 1 and t.saved_ns.low_ns > 0 and t.waited_ns.low_ns > 0
 
 
 def test_the_section_of_the_advice() -> None:
@@ -142,15 +149,17 @@ def test_nothing_is_said_within_noise() -> None:
 def test_one_launch_is_not_judged() -> None:
     made = records(count=1)
     summaries = summarise(contexts_of(made), made)
-    assert reader_cost.both_sides(summaries)[1] == []
-    assert not any(r.flat or r.grows for r in reader_cost.scaling(summaries))
+    assert reader_cost.trades(ask("readers", summaries)) == []
+    assert not any(c.answer == "same" or c.differs for c in ask("readers", summaries))
     assert not any("cost more" in line for line in render_all(advice_of(made).lines))
 
 
 def test_an_emulator_says_nothing() -> None:
     made = records()
     assert advice_of(made, emulated=True) is None
-    assert reader_sentences(summarise(contexts_of(made, emulated=True), made)) == []
+    contexts = contexts_of(made, emulated=True)
+    (m,) = machines_with_answers(summarise(contexts, made), contexts)
+    assert reader_sentences(m) == []
 
 
 def test_other_sections_keep_out_of_it() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from linewright.analysis.setting_choice import OPERATIONS, choice_of
+from linewright.analysis.comparison import Side
+from linewright.analysis.setting_choice import OPERATIONS, stands_for
 from linewright.analysis.summary import judged_near_or_far
 from linewright.forms import _table, made_of
 from linewright.policy import Policy
@@ -19,21 +20,25 @@ FORMS = {
 """The library's prefetch is PSTL1STRM, and its conditional operations read first."""
 
 
+def side(form, library=""):
+    return Side(id="", form=form, ns=None, library=library)
+
+
 @pytest.mark.parametrize("operations", OPERATIONS)
 def test_every_form_of_a_class_stands_for_its_words(operations):
     usual = FORMS[operations]
     wanted = usual | {f"prfm_strm_{form}": f"{word} with prefetch" for form, word in usual.items()}
     served = {OPERATIONS[operations][0], *(["fetch_add"] if operations == "void" else [])}
     forms = [f for f in _table().values() if f.operation in served]
-    found = {f.name: choice_of(f.name, operations, False, Policy("load")) for f in forms}
+    found = {f.name: stands_for(side(f.name), operations, Policy("load")) for f in forms}
     assert {name: choice.words() for name, choice in found.items() if choice} == wanted
 
 
 @pytest.mark.parametrize(
     ("name", "choice"),
     [
-        ("default", None),
-        ("load", None),
+        ("default", Policy("load")),
+        ("load", Policy("load")),
         ("llsc,prefetch", Policy("llsc", True)),
         ("store,prefetch", Policy("load", True)),  # values that return have no store form
         ("void=store,fetch=llsc", Policy("llsc")),
@@ -41,7 +46,7 @@ def test_every_form_of_a_class_stands_for_its_words(operations):
     ],
 )
 def test_a_setting_of_the_library_is_what_the_library_makes_of_it(name, choice):
-    assert choice_of(name, "fetch", True, Policy("load")) == choice
+    assert stands_for(side(name, "op_fetch_add"), "fetch", Policy("load")) == choice
 
 
 def test_single_lse_instructions_tell_where_they_are_performed():

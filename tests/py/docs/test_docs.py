@@ -154,7 +154,7 @@ def unknown_classes(text: str) -> list[str]:
 def test_the_classes_that_the_house_names_exist():
     page = (ROOT / "docs/house.md").read_text()
     assert unknown_classes(page) == []
-    assert unknown_classes(page.replace("`Judgement`", "`Judged`")) == ["Judged"]
+    assert unknown_classes(page.replace("`Contrast`", "`Judged`")) == ["Judged"]
 
 
 @pytest.mark.parametrize("name", NAMES)

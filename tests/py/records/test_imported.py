@@ -122,7 +122,7 @@ def test_a_contender_on_the_same_cpu_is_flagged_and_left_out():
     contended = [
         f for f in findings(summarise(contexts, records)) if f.situation.contender == "same_line"
     ]
-    assert not any("llsc_add" in (f.default, *(r.form for r in f.rows)) for f in contended)
+    assert not any("llsc_add" in (f.default, *(r.first.form for r in f.rows)) for f in contended)
     doubled = (
         f"{HEAD}\nstadd,none,,0,5,5,5\n"
         "stadd,same_line,10,0,10.01,11,12\nstadd,same_line,30,0,10.9,11,12\n"

@@ -103,6 +103,7 @@ def test_every_page_says_it(command):
         assert ENOUGH in " ".join(command(*page).stdout.split()), page
     (advised,) = json.loads(command("advise", "--json", path).stdout)
     (topic,) = (b for b in advised["blocks"] if b["name"] == "spacing")
-    assert topic["data"]["kinds"][0]["nearer"][0]["bytes_apart"] == 8
+    nearest = topic["data"]["kinds"][0]["nearer"][0]["first"]
+    assert ["bytes_apart", 8] in nearest["situation"]["params"]
     command("report", path, "-o", "page.html")
     assert ENOUGH in (command.directory / "page.html").read_text().replace("&#39;", "'")

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 import linewright
 from linewright.analysis import summarise
 from linewright.analysis.machine_answers import machines_with_answers
-from linewright.compare.comparison import CompareOptions, Comparison
+from linewright.compare.comparison import ComparedFiles, CompareOptions
 from linewright.compare.from_files import compare
 from linewright.say import cell_document, cell_tables, comparison_document
 from linewright.say.document import Bars, Document, TableCell, TextTable, Topic, document_of
@@ -110,7 +110,7 @@ def test_a_document_has_no_bare_text_that_could_be_a_sentence() -> None:
     }
 
 
-def compared(folder: Path) -> tuple[Comparison, set[str]]:
+def compared(folder: Path) -> tuple[ComparedFiles, set[str]]:
     values = machines.records("x86-vm")
     slower = [
         replace(v, window_ns=[2 * ns for ns in v.window_ns]) if isinstance(v, Record) else v

@@ -1,0 +1,120 @@
+"""One thing against another: what was compared, the contrast, and the answer."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from linewright import numbers, policy
+from linewright.analysis.hypothesis_tests import Judgement
+from linewright.analysis.summary import Summary
+from linewright.schema import Cell, Interval, Situation
+
+
+class Side(Struct, frozen=True, kw_only=True):
+    """One of the two things that are compared."""
+
+    id: str
+    """The cell's canonical id; of a trial the setting."""
+    form: str
+    """The form, of a library operation the setting, of a trial the setting."""
+    ns: Interval | None
+    """What is compared: the issue interval or the exposed cost in ns; of a trial the metric's
+    median."""
+    operation: str = ""
+    order: str = ""
+    situation: Situation | None = None
+    cpu: int = -1
+    """The timed CPU; -1 where it is unknown."""
+    library: str = ""
+    """The library operation that `form` is a setting of."""
+    modes_ns: tuple[float, ...] = ()
+    """The median of each mode, of a cell whose launches fall into several."""
+
+    @property
+    def figures_ns(self) -> tuple[float, ...]:
+        """The median, or the median of each mode."""
+        return self.modes_ns or (self.ns.median_ns,)
+
+    def words(self) -> str:
+        """``stadd``, or of a library operation ``library_add_u64 under store``."""
+        name = f"{self.library}_u{self.situation.width_bits} under " if self.library else ""
+        return name + self.form
+
+
+def policy_of(cell: Cell) -> str:
+    """The setting that a library operation was measured under, as a user writes it; empty for a
+    form."""
+    return policy.of_parameter(str(cell.params.get("policy", "")))
+
+
+def side_of(s: Summary, figure: str = "issue") -> Side:
+    """A cell as one side, by its issue interval or its exposed cost."""
+    return Side(
+        id=s.id,
+        form=policy_of(s.cell) or s.cell.form,
+        ns=s.exposed if figure == "exposed" and s.exposed else s.issue,
+        operation=s.cell.operation,
+        order=s.cell.order,
+        situation=s.cell.situation,
+        cpu=s.cpus[0] if s.cpus else -1,
+        library=s.cell.form if policy_of(s.cell) else "",
+        modes_ns=tuple(mode.median_ns for mode in s.modes) if s.metastable else (),
+    )
+
+
+class Comparison(Judgement, frozen=True, kw_only=True):
+    """The first side over, or minus, the second, and what may be said of it."""
+
+    question: str
+    """Its row in `linewright.analysis.questions`."""
+    figure: str = "issue"
+    """What is compared: ``issue`` (back to back), ``exposed`` (with work around the operation), or
+    of programs ``metric``."""
+    first: Side
+    second: Side
+
+    @property
+    def ids(self) -> tuple[str, str]:
+        return self.first.id, self.second.id
+
+    @property
+    def operation(self) -> str:
+        return self.second.operation
+
+    @property
+    def situation(self) -> Situation:
+        return self.second.situation
+
+    @property
+    def contended(self) -> bool:
+        return self.situation.contended
+
+    @property
+    def times(self) -> float:
+        """How many times as much the second side takes as the first."""
+        return self.second.ns.median_ns / max(self.first.ns.median_ns, 1e-9)
+
+    @property
+    def cheapest(self) -> Side:
+        """The side that is shown to cost less; the second where neither is."""
+        return self.first if self.cheaper else self.second
+
+    def words(self) -> str:
+        """What the first side takes more or less: ``48 to 52 % less``; empty without a contrast."""
+        c = self.contrast
+        return numbers.change_in_words(c.low, c.high, c.scale) if c else ""
+
+    def change(self) -> str:
+        """The same in signs: ``-52 to -48 %``."""
+        c = self.contrast
+        return numbers.change(c.low, c.high, c.scale) if c else ""
+
+
+def compared(
+    judgement: Judgement, question: str, first: Side, second: Side, figure: str = "issue"
+) -> Comparison:
+    """A judgement with what it is of."""
+    return Comparison(
+        **asdict(judgement), question=question, figure=figure, first=first, second=second
+    )
