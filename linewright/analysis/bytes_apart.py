@@ -128,7 +128,7 @@ class ApartAnswers(Struct, frozen=True, kw_only=True):
         return [i for kind in self.kinds for i in kind.ids]
 
 
-class _Kind(NamedTuple):
+class _Who(NamedTuple):
     """Who does what where: all but the distance and the half."""
 
     operation: str
@@ -140,13 +140,13 @@ _ByDistance = Mapping[int, Summary]
 """Cells by their distance; a placebo, whose second thread has no word, is at 0."""
 
 
-def _of(summaries: Iterable[Summary]) -> dict[_Kind, dict[str, _ByDistance]]:
+def _of(summaries: Iterable[Summary]) -> dict[_Who, dict[str, _ByDistance]]:
     """The cells that may be compared, by kind, then by half."""
-    found: dict[_Kind, dict[str, dict[int, Summary]]] = {}
+    found: dict[_Who, dict[str, dict[int, Summary]]] = {}
     for s in summaries:
         if s.cell.operation in SPACING.operations and s.usable and not distrust_of(s):
             situation = s.cell.situation.without("params", "contender")
-            kind = _Kind(s.cell.operation, s.cell.form, situation)
+            kind = _Who(s.cell.operation, s.cell.form, situation)
             half, distance = (s.cell.situation.param(name) for name in ("half", "bytes_apart"))
             found.setdefault(kind, {}).setdefault(str(half), {})[int(distance)] = s
     return found

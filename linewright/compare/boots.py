@@ -12,7 +12,7 @@ from linewright.analysis.contrast import Contrast, welch_t
 from linewright.analysis.hypothesis_tests import holm, judge
 from linewright.analysis.intervals import median
 from linewright.analysis.questions import QUESTIONS
-from linewright.compare.comparison import (
+from linewright.compare.compared_files import (
     ComparedFile,
     ComparedFiles,
     CompareOptions,

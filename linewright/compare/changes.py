@@ -26,7 +26,7 @@ from linewright.analysis.variance_components import (
     heterogeneities,
     pool_components,
 )
-from linewright.compare.comparison import CERTAIN, ComparisonRow, Obstacle
+from linewright.compare.compared_files import CERTAIN, ComparisonRow, Obstacle
 from linewright.compare.conditions import simulated
 from linewright.schema import Context
 

@@ -12,7 +12,7 @@ from linewright.analysis.questions import QUESTIONS
 from linewright.compare import boots
 from linewright.compare.changes import compare as compare_cells
 from linewright.compare.changes import turns
-from linewright.compare.comparison import (
+from linewright.compare.compared_files import (
     ComparedFile,
     ComparedFiles,
     CompareOptions,

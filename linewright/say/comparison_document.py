@@ -12,7 +12,7 @@ from linewright.analysis.contrast import Contrast
 from linewright.analysis.intervals import BAND, CONFIDENCE
 from linewright.analysis.summary import grouped
 from linewright.compare.boots import FEWEST_BOOTS, ONE_BOOT
-from linewright.compare.comparison import (
+from linewright.compare.compared_files import (
     CERTAIN,
     FAILED,
     ComparedFile,

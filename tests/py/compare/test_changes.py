@@ -12,7 +12,7 @@ from scipy import stats
 
 from linewright.analysis import summarise
 from linewright.compare.changes import compare, turns
-from linewright.compare.comparison import Obstacle
+from linewright.compare.compared_files import Obstacle
 from linewright.schema import Context, Record
 from support.analysis_samples import cell, context, contexts_of, points, published, record, together
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 import linewright
 from linewright.analysis import summarise
 from linewright.analysis.machine_answers import machines_with_answers
-from linewright.compare.comparison import ComparedFiles, CompareOptions
+from linewright.compare.compared_files import ComparedFiles, CompareOptions
 from linewright.compare.from_files import compare
 from linewright.say import cell_document, cell_tables, comparison_document
 from linewright.say.document import Bars, Document, TableCell, TextTable, Topic, document_of

@@ -241,7 +241,8 @@ def test_a_mark_of_doubt_beside_an_interval_without_zero_is_explained():
         doubted = any(e.versus.answer == "undecided" for e in entries)
         assert doubted == ("? undecided, corrected for all comparisons" in legend)
         seen += any(
-            e.versus.answer == "undecided" and not e.versus.low <= 1 <= e.versus.high
+            e.versus.answer == "undecided"
+            and not e.versus.contrast.low <= 1 <= e.versus.contrast.high
             for e in entries
         )
     assert seen

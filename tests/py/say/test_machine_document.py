@@ -87,10 +87,10 @@ def test_the_matrix_holds_what_was_put_in(x86):
         39.5, rel=0.05
     )
     versus = rows["fetch_add"].entries["alone"].versus
-    assert (versus.form, versus.answer) == (
+    assert (versus.first.form, versus.answer) == (
         "prefetchw_lock_xadd",
         "same",
-    ) and versus.low < 1 < versus.high
+    ) and versus.contrast.low < 1 < versus.contrast.high
     assert rows["CAS, guesses first"].entries["alone"].default.form == "cmpxchg_loop_guess_first"
 
 
@@ -147,7 +147,7 @@ def test_an_arm64_machine_gets_its_setting():
     (row,) = [r for r in found.rows.values() if r.operation == "add"]
     assert (
         row.entries["alone"].default.form == "ldadd"
-        and row.entries["alone"].versus.form == "prfm_strm_stadd"
+        and row.entries["alone"].versus.first.form == "prfm_strm_stadd"
     )
     assert row.entries["alone"].versus.answer == "cheaper"
     assert "An atomic add: " in render_all(found.of("headline"))[0]

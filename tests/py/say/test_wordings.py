@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from linewright.analysis import summarise
-from linewright.compare.comparison import CompareOptions
+from linewright.compare.compared_files import CompareOptions
 from linewright.compare.from_files import compare
 from linewright.find import result_document
 from linewright.say import comparison_document

@@ -146,7 +146,7 @@ def test_far_store_forms_are_said_and_not_crowned():
     )
     assert (
         add.entries["contended"].versus.answer == "cheaper"
-        and "stadd" in add.entries["contended"].versus.form
+        and "stadd" in add.entries["contended"].versus.first.form
     )
 
 

@@ -23,7 +23,7 @@ from scipy import stats
 
 from linewright.analysis.hypothesis_tests import ALPHA
 from linewright.compare import boots
-from linewright.compare.comparison import CompareOptions
+from linewright.compare.compared_files import CompareOptions
 from linewright.errors import RunError, UserError
 from linewright.run.interrupts import Interrupts
 from linewright.say.sentence import render_all
