@@ -7,7 +7,7 @@ from typing import Any
 
 from linewright import numbers
 from linewright.analysis import reader_cost
-from linewright.analysis.findings import ORDERS
+from linewright.analysis.pairs import ORDERS
 from linewright.analysis.summary import Summary
 from linewright.say.cost_words import doubt_mark
 from linewright.say.document import DrawnCell
