@@ -89,8 +89,6 @@ QUESTIONS: Mapping[str, Question] = {
     "setting": Question(same=Tolerance(share=0.05, ns=0.5)),
     # What a remedy costs over one atomic word.
     "price": Question(same=Tolerance(share=0.10)),
-    # What one wait for a list of cache maintenance saves.
-    "wait": Question(same=Tolerance(share=0.02)),
     # Two runs whose launches were taken in turns, or of two machines.
     "turns": Question(same=Tolerance(share=0.05, ns=0.5)),
     # Two runs made one after the other: one line of drift through both holds only nearly.
