@@ -114,6 +114,16 @@ static void worth_a_bias(void) {
     lock.biased = LW__RW_LOOK;
 }
 
+/* What it wrote is read by a thread that only marks. */
+static void writes_and_begins_a_bias(void) {
+    write_once();
+    lw__rw_own.writes = 0; /* else the lock is looked at once more */
+    lw__rw_own.reads = LOOK_EVERY - 1;
+    read_once();
+    lw__rw_own.reads = LOOK_EVERY - 1;
+    read_once();
+}
+
 static void takes_marks_and_ends(void) {
     take_marks();
     read_once();
@@ -153,6 +163,10 @@ struct rc11_scenario rc11_scenarios[] = {
      .begin = biased,
      .cut = often,
      .refused = 2},
+    {.name = "writer that begins a bias, reader",
+     .run = {writes_and_begins_a_bias, marked_reader},
+     .begin = chunk_there,
+     .cut = often},
     {.name = "a bias begins, writer", .run = {begins_a_bias, write_once}, .begin = worth_a_bias, .cut = often, .slow = true},
     {.name = "biased: a reader ends, its successor, writer",
      .run = {takes_marks_and_ends, takes_marks_and_ends, write_once},
