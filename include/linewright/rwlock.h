@@ -53,14 +53,12 @@ LW__HEADER_BEGINS
 extern "C" {
 #endif
 
-/* Users do not access the fields. Free of padding; 20 bytes, so that it fits a pthread_rwlock_t of every architecture. */
+/* Users do not access the fields. Free of padding; 16 bytes, so that it fits a pthread_rwlock_t of every architecture. */
 struct lw_rwlock {
-    uint32_t state;      /* readers that count themselves, a writer, who waits: src/rwlock/plain.h */
-    uint32_t queue;      /* writers sleep on it */
-    uint32_t
-        biased; /* LW__RW_BIASED: readers mark; LW__RW_ENDING: no longer, since a writer waits, but marks may be there. Changed
-                            by who holds the plain lock; from the first to the second by a writer that is about to wait for it */
-    uint32_t handed; /* read locks that were taken by a mark and released by another thread */
+    uint32_t state;  /* readers that count themselves, a writer, who waits: src/rwlock/plain.h */
+    uint32_t queue;  /* writers sleep on it */
+    uint32_t biased; /* LW__RW_BIASED: readers mark; LW__RW_ENDING: no longer, but marks may be there. Changed by who holds the plain
+                        lock; from the first to the second also by a writer that waits for it and by a release of another's mark */
     uint32_t writer; /* the writer inside, by the library's own number of its thread; 0: none */
 };
 
@@ -68,8 +66,10 @@ struct lw_rwlock {
 #define LW__RW_ENDING 2u
 #define LW__RW_LOOK \
     4u /* plain; this times how often a reader has looked whether the lock should be biased since the last writer */
+#define LW__RW_LOOKS 0x7ffffffcu
+#define LW__RW_STAYS_PLAIN 0x80000000u /* beside LW__RW_ENDING or alone: the lock turns biased no more */
 
-#define LW_RWLOCK_INIT {0, 0, 0, 0, 0}
+#define LW_RWLOCK_INIT {0, 0, 0, 0}
 
 #define LW_RWLOCK_FOREVER UINT64_MAX
 
@@ -119,7 +119,7 @@ struct lw_rwlock_padded {
 /* A thread's marks. A lock is marked at one position only, which follows from its address, so that a writer looks at one word of
  * each thread. Never unmapped: a thread's successor takes it over as it is. */
 struct lw__rw_thread {
-    struct lw_rwlock *mark[LW__RW_MARKS]; /* written by this thread; cleared by lw_rwlock_destroy(), too */
+    struct lw_rwlock *mark[LW__RW_MARKS]; /* written by this thread; by a writer where other threads released what it stood for */
     uint32_t again[LW__RW_MARKS]; /* read locks of the marked lock beyond the first */
     uint32_t waited; /* 1: a writer sleeps for one of the marks */
     uint32_t used; /* 1: a living thread has it */
@@ -145,7 +145,7 @@ static inline uintptr_t lw__rw_position(const struct lw_rwlock *l)
 
 #include <linewright/rwlock_mark.h>
 
-/* Takes the lock for reading. -EDEADLK: the calling thread holds it for writing; -EAGAIN: 2^20 readers. */
+/* Takes the lock for reading. -EDEADLK: the calling thread holds it for writing; -EAGAIN: 2^19 readers. */
 LW_ALWAYS_INLINE int lw_rwlock_read_lock(struct lw_rwlock *l)
 {
     struct lw__rw_thread *self = lw__rw_self;

@@ -19,6 +19,8 @@
  * thread adds a mark that stays: a thread whose mark is set counts further read locks in `again`, and others see B. So one
  * pass over the threads is enough.
  *
+ * Further read locks of a marked lock, and those that other threads release: src/rwlock/again.h.
+ *
  * A writer that waits for readers of the plain lock makes `biased` LW__RW_ENDING, too: later readers do not mark, and the writer that gets
  * the plain lock ends the bias as above. It stores 0 once no marked reader is inside. */
 #ifndef LINEWRIGHT_RWLOCK_H
@@ -64,7 +66,7 @@ __attribute__((always_inline)) static inline bool lw__rw_mark(struct lw__rw_thre
 __attribute__((always_inline)) static inline bool lw__rw_unmark(struct lw__rw_thread *self, struct lw_rwlock *l)
 {
     uintptr_t at = lw__rw_position(l);
-    if (LW_RW_LOAD(&self->mark[at], RELAXED) != l || self->again[at])
+    if (LW_RW_LOAD(&self->mark[at], RELAXED) != l || LW_RW_LOAD(&self->again[at], RELAXED))
         return false;
     lw__rw_take_back(self, at);
     return true;

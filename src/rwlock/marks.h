@@ -4,6 +4,9 @@
 
 #include <linewright/rwlock.h>
 
+/* What a writer leaves in the place of a mark whose read locks other threads released: the address of no lock. */
+#define LW__RW_RETIRED ((struct lw_rwlock *)1)
+
 /* The calling thread's marks, taken at its first read of a biased lock. NULL: the thread ends, or memory is lacking; it counts in the
  * plain lock then. Async-signal-safe; keeps errno. */
 struct lw__rw_thread *lw__rw_own_marks(void);

@@ -1,7 +1,7 @@
 /* The plain lock under every lw_rwlock: two words and the futex system call.
  *
  * `state` holds
- *   bits 0 to 19   readers inside that counted themselves here
+ *   bits 0 to 19   readers that counted themselves here less releases of marked read locks by threads without a mark, in two's complement: again.h
  *   bits 20 to 27  writers that wait: each sleeps, or slept and has not got the lock yet
  *   bit 28         a writer is inside, or waits for marked readers
  *   bit 29         one of the writers that wait is on its way, so that a release wakes no other
@@ -23,7 +23,9 @@
 
 #include <linewright/arch/cpu.h>
 
-#define READERS 0x000fffffu
+#define READERS 0x000fffffu /* the count as it lies in the state: readers_in() is its value */
+#define MOST_READERS 0x0007ffff
+#define FEWEST_READERS (-0x00080000)
 #define ONE_WAITS 0x00100000u
 #define WRITERS_WAIT 0x0ff00000u
 #define WRITER 0x10000000u
@@ -40,6 +42,23 @@
 #endif
 #define PATIENCE UINT64_C(1000000) /* ns that a writer waits before later writers keep out */
 
+static inline int32_t readers_in(uint32_t s)
+{
+    return (int32_t)(s << 12) >> 12;
+}
+
+/* The state with `by` added to the count alone. */
+static inline uint32_t counting(uint32_t s, uint32_t by)
+{
+    return (s & ~READERS) | ((s + by) & READERS);
+}
+
+/* Whether something of `blocking` keeps a thread out: a bit, or for READERS readers that are counted. */
+static inline bool keeps_out(uint32_t s, uint32_t blocking)
+{
+    return (s & blocking & ~READERS) != 0 || (blocking & READERS && readers_in(s) > 0);
+}
+
 /* Exchanges `state`, or updates `seen`. */
 #define EXCHANGE(l, seen, value, order) \
     __atomic_compare_exchange_n(&(l)->state, (seen), (value), false, __ATOMIC_##order, __ATOMIC_RELAXED)
@@ -48,7 +67,7 @@
 static inline uint32_t look_again(struct lw_rwlock *l, uint32_t blocking)
 {
     uint32_t s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
-    for (unsigned pauses = 1; pauses <= LONGEST_PAUSE && s & blocking; pauses *= 2) {
+    for (unsigned pauses = 1; pauses <= LONGEST_PAUSE && keeps_out(s, blocking); pauses *= 2) {
         for (unsigned i = 0; i < pauses; i++)
             lw_cpu_relax();
         s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
@@ -62,9 +81,9 @@ static inline int plain_try_read(struct lw_rwlock *l, bool passes_writers)
     do {
         if (s & blocking)
             return -EBUSY;
-        if ((s & READERS) == READERS)
+        if (readers_in(s) == MOST_READERS)
             return -EAGAIN;
-    } while (!EXCHANGE(l, &s, s + 1, ACQUIRE)); /* pairs with the release in release() */
+    } while (!EXCHANGE(l, &s, counting(s, 1), ACQUIRE)); /* pairs with the release in release() */
     return 0;
 }
 
@@ -72,7 +91,7 @@ static inline int plain_try_read(struct lw_rwlock *l, bool passes_writers)
 static inline bool plain_read_at_once(struct lw_rwlock *l)
 {
     uint32_t s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
-    while (s < READERS)
+    while (s < (uint32_t)MOST_READERS)
         if (EXCHANGE(l, &s, s + 1, ACQUIRE)) /* as in plain_try_read() */
             return true;
     return false;
@@ -111,7 +130,7 @@ static inline void give_up(struct lw_rwlock *l)
     uint32_t s = __atomic_load_n(&l->state, __ATOMIC_RELAXED), left;
     do {
         left = (s - ONE_WAITS) & ~(WOKEN | STARVES);
-        if (!(left & (WRITER | READERS)) && left & WRITERS_WAIT)
+        if (!keeps_out(left, WRITER | READERS) && left & WRITERS_WAIT)
             left |= WOKEN;
         else if (!(left & (WRITER | WRITERS_WAIT)))
             left &= ~READERS_SLEEP;
@@ -130,7 +149,7 @@ static inline int plain_try_write(struct lw_rwlock *l, bool passes_writers)
 {
     uint32_t blocking = WRITER | READERS | (passes_writers ? 0 : STARVES), s = 0;
     do {
-        if (s & blocking)
+        if (keeps_out(s, blocking))
             return -EBUSY;
     } while (!EXCHANGE(l, &s, s | WRITER, ACQUIRE)); /* pairs with the release in release() */
     return 0;
@@ -173,7 +192,7 @@ static inline bool announce(struct lw_rwlock *l, uint32_t s, struct waiting *w)
 static inline int wait_to_write(struct lw_rwlock *l, struct waiting *w, const struct limit *limit)
 {
     uint32_t s = look_again(l, w->blocking);
-    if (!(s & w->blocking))
+    if (!keeps_out(s, w->blocking))
         return take(l, s, w) ? 0 : -EAGAIN;
     if (!w->counted && (s & WRITERS_WAIT) == WRITERS_WAIT) /* too many to be counted */
         return nap(limit) ? -EAGAIN : -ETIMEDOUT;
@@ -181,7 +200,7 @@ static inline int wait_to_write(struct lw_rwlock *l, struct waiting *w, const st
         return -EAGAIN;
     uint32_t turn = __atomic_load_n(&l->queue, __ATOMIC_ACQUIRE); /* pairs with the release in change_queue() */
     s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
-    if (!(s & w->blocking) || s & WOKEN)
+    if (!keeps_out(s, w->blocking) || s & WOKEN)
         return -EAGAIN;
     if (!sleep_until(&l->queue, turn, limit)) {
         give_up(l);
@@ -207,9 +226,9 @@ static __attribute__((noinline)) bool release(struct lw_rwlock *l, uint32_t s, u
 {
     bool wakes = false, held_it;
     uint32_t slept = 0;
-    while ((held_it = held == WRITER || s & READERS)) {
+    while ((held_it = held == WRITER || readers_in(s) > 0)) {
         uint32_t left = s - held;
-        bool last = !(left & READERS);
+        bool last = readers_in(left) <= 0;
         if (last && left & WRITERS_WAIT && !(left & WOKEN)) {
             if (EXCHANGE(l, &s, s | WOKEN, RELAXED)) {
                 change_queue(l);
@@ -247,7 +266,7 @@ static inline void plain_downgrade(struct lw_rwlock *l, bool readers_first)
 static inline bool plain_leave_at_once(struct lw_rwlock *l)
 {
     uint32_t s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
-    while (s - 1 < READERS)
+    while (s - 1 < (uint32_t)MOST_READERS)
         if (EXCHANGE(l, &s, s - 1, RELEASE)) /* as in release() */
             return true;
     return false;

@@ -68,7 +68,7 @@ static inline bool quick_write(struct lw_rwlock *l)
         plain_write_unlock(l, LW_RW_READERS_FIRST(l));
         return false;
     }
-    if (biased)
+    if (biased & LW__RW_LOOKS)
         __atomic_store_n(&l->biased, 0, __ATOMIC_RELEASE); /* pairs as the writer's that ended the bias */
     has_entered(l, id);
     return true;

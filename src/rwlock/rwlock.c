@@ -38,17 +38,22 @@ static int barrier_in_every_thread(void)
 
 static bool wait_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const struct limit *limit);
 
+#define LW_RW_RETIRE(mark, l)                                                                                          \
+    __atomic_compare_exchange_n((mark), &(struct lw_rwlock *){(l)}, LW__RW_RETIRED, false, __ATOMIC_RELAXED, \
+                                __ATOMIC_RELAXED)
+
 #ifndef LW_RW_REVOKE /* tests name one with a mistake in it */
 #define LW_RW_REVOKE "revoke.h"
 #endif
 #include LW_RW_REVOKE
+#include "again.h"
 
 __thread struct lw__rw_own lw__rw_own
     __attribute__((tls_model("initial-exec"))); /* else a call each time: the declaration's does not count */
 
 #define LOOKS_AT_A_MARK 100 /* before a writer sleeps: a few microseconds */
 
-/* Sleeps until `t` takes a mark back, or another thread hands a read lock over. */
+/* Sleeps until `t` takes a mark back, or another thread takes the count below 0; for a ms where it is: again.h. */
 static bool sleep_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const struct limit *limit)
 {
     for (int i = 0; i < LOOKS_AT_A_MARK; i++) {
@@ -58,12 +63,14 @@ static bool sleep_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const s
     }
     if (limit->ns == 0)
         return false;
+    if (readers_in(__atomic_load_n(&l->state, __ATOMIC_RELAXED)) < 0)
+        return nap(limit);
     __atomic_store_n(&t->waited, 1, __ATOMIC_RELAXED);
-    /* Pairs with the compiler barrier in lw__rw_take_back() and the fence in hand_over(). Where it is refused, the sleep is short
+    /* Pairs with the compiler barrier in lw__rw_take_back() and the fence in wake_writers(). Where it is refused, the sleep is short
      * instead, since the wake-up may be missed. */
     struct limit brief = limit_of(1000000);
     bool sure = !barrier_in_every_thread();
-    if (!marked_in(t, l) || (__atomic_load_n(&l->handed, __ATOMIC_RELAXED) && !inside_handed(l)))
+    if (!marked_in(t, l) || readers_in(__atomic_load_n(&l->state, __ATOMIC_RELAXED)) < 0)
         return true;
     return sleep_until(&t->waited, 1, sure ? limit : &brief) || !sure;
 }
@@ -139,9 +146,9 @@ void lw__rw_consider_bias(struct lw_rwlock *l)
     uint32_t looks = __atomic_load_n(&l->biased, __ATOMIC_RELAXED);
     uint32_t written = lw__rw_own.writes;
     lw__rw_own.writes = 0;
-    if (looks == LW__RW_BIASED || LW_RW_WRITER_WAITS(l) || __atomic_load_n(&stay_plain, __ATOMIC_RELAXED))
+    if (looks & ~LW__RW_LOOKS || LW_RW_WRITER_WAITS(l) || __atomic_load_n(&stay_plain, __ATOMIC_RELAXED))
         return;
-    if (looks != LW__RW_ENDING && looks < looks_wanted(written) * LW__RW_LOOK) {
+    if (looks < looks_wanted(written) * LW__RW_LOOK) {
         /* Of two threads that look at once one counts. No writer is inside, who would set it back. */
         __atomic_compare_exchange_n(&l->biased, &looks, looks + LW__RW_LOOK, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
         return;
@@ -159,7 +166,7 @@ void lw__rw_consider_bias(struct lw_rwlock *l)
         errno = saved;
         return;
     }
-    give_bias(l); /* its cost is paid back by the first readers: a reader pair is some ns cheaper */
+    give_bias(l, looks); /* its cost is paid back by the first readers: a reader pair is some ns cheaper */
 }
 
 /* ---- readers ---- */
@@ -169,37 +176,8 @@ void lw__rw_consider_bias(struct lw_rwlock *l)
  * would take the mark back. */
 static bool mark_is_doubtful(const struct lw__rw_thread *self, const struct lw_rwlock *l, uint64_t ns)
 {
-    return LW_RW_HANDLERS_TRY && ns == 0 && self->mark[lw__rw_position(l)] == l &&
+    return LW_RW_HANDLERS_TRY && ns == 0 && LW_RW_LOAD(&self->mark[lw__rw_position(l)], RELAXED) == l &&
            __atomic_load_n(&l->biased, __ATOMIC_ACQUIRE) != LW__RW_BIASED; /* pairs as R in rwlock_mark.h */
-}
-
-/* The position is marked with this lock: a further read lock of the same thread, unless other threads released what the mark stands
- * for. True: the thread is inside.
- *
- * Where `handed` is 0 a reader is inside for whom the mark stands, perhaps another one than this thread. If this thread's mark is older than the
- * last writer, so that it stood for a release that `handed` counted, others took that release, one of them with a mark that is younger: the
- * acquire puts the thread behind that one, and so behind the writer. */
-static bool mark_again(struct lw__rw_thread *self, struct lw_rwlock *l)
-{
-    uintptr_t at = lw__rw_position(l);
-    if (self->mark[at] != l)
-        return false;
-    uint32_t handed = __atomic_load_n(&l->handed, __ATOMIC_ACQUIRE); /* pairs with the release below */
-    uint32_t own_count = self->again[at] + 1;
-    if (!handed) {
-        if (own_count == UINT32_MAX)
-            return false;
-        __atomic_store_n(&self->again[at], own_count, __ATOMIC_RELAXED);
-        return true;
-    }
-    while (handed >= own_count) /* release: pairs with the acquire above, and as in hand_over(), whose order it passes on */
-        if (__atomic_compare_exchange_n(&l->handed, &handed, handed - own_count, false, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_RELAXED)) {
-            __atomic_store_n(&self->again[at], 0, __ATOMIC_RELAXED);
-            lw__rw_take_back(self, at);
-            return lw__rw_mark(self, l);
-        }
-    return false;
 }
 
 static uint32_t own_id(void)
@@ -226,8 +204,10 @@ static __attribute__((noinline)) int read_otherwise(struct lw_rwlock *l, uint64_
     struct lw__rw_thread *self = lw__rw_self;
     if (__atomic_load_n(&l->biased, __ATOMIC_RELAXED) & (LW__RW_BIASED | LW__RW_ENDING))
         self = lw__rw_own_marks();
-    else if (self && self->mark[lw__rw_position(l)] != l)
+    else if (self && LW_RW_LOAD(&self->mark[lw__rw_position(l)], RELAXED) != l)
         self = NULL;
+    if (self)
+        clear_retired(self, lw__rw_position(l));
     if (self && mark_is_doubtful(self, l, ns))
         return -EBUSY;
     if (self && (mark_again(self, l) || lw__rw_mark(self, l)))
@@ -249,7 +229,7 @@ int lw__rw_read_slow(struct lw_rwlock *l, uint64_t ns)
 {
     const struct lw__rw_thread *self = lw__rw_self;
     bool plain = !(__atomic_load_n(&l->biased, __ATOMIC_RELAXED) & (LW__RW_BIASED | LW__RW_ENDING)) &&
-                 !(self && self->mark[lw__rw_position(l)] == l);
+                 !(self && LW_RW_LOAD(&self->mark[lw__rw_position(l)], RELAXED) == l);
     return plain && count(l) == 0 ? 0 : read_otherwise(l, ns);
 }
 
@@ -259,71 +239,49 @@ int lw_rwlock_read_lock_timeout(struct lw_rwlock *l, uint64_t ns)
     return self && lw__rw_mark(self, l) ? 0 : lw__rw_read_slow(l, ns);
 }
 
-static bool ever_handed; /* relaxed: whether marks of locks that are over may be left */
-
-/* Releases a marked read lock of another thread. -EPERM: there is none. */
-static int hand_over(struct lw_rwlock *l)
+/* Wakes writers that wait for marks: what they sum up has changed. */
+static void wake_writers(void)
 {
-    uint32_t handed = __atomic_load_n(&l->handed, __ATOMIC_RELAXED), seen;
-    unsigned long marked;
-    do {
-        do { /* until `handed` stays: a thread that marks again takes its old mark back after it has lowered `handed` */
-            seen = handed;
-            marked = 0;
-            for (struct lw__rw_thread *t = lw__rw_next_thread(NULL); t; t = lw__rw_next_thread(t))
-                marked += marked_in(t, l);
-            handed = __atomic_load_n(&l->handed, __ATOMIC_RELAXED);
-        } while (marked <= seen && handed != seen);
-        if (marked <= seen)
-            return -EPERM;
-        handed = seen;
-        /* Release: pairs with the acquire in inside_handed(). Full fence: `waited` is read after it, pairs with wait_for_mark(). */
-    } while (!__atomic_compare_exchange_n(&l->handed, &handed, handed + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
-    __atomic_store_n(&ever_handed, true, __ATOMIC_RELAXED);
-    lw_full_fence();
+    lw_full_fence(); /* after the release; pairs with the barrier in sleep_for_mark() */
     for (struct lw__rw_thread *t = lw__rw_next_thread(NULL); t; t = lw__rw_next_thread(t))
         if (__atomic_load_n(&t->waited, __ATOMIC_RELAXED))
             lw__rw_wake_writer(t);
-    return 0;
 }
+
+static bool ever_handed; /* relaxed: whether marks of locks that are over may be left */
 
 int lw__rw_read_unlock_slow(struct lw_rwlock *l)
 {
     struct lw__rw_thread *self = lw__rw_self;
-    uintptr_t at = lw__rw_position(l);
-    if (self && self->mark[at] == l) {
-        __atomic_store_n(&self->again[at], self->again[at] - 1,
-                         __ATOMIC_RELEASE); /* pairs with the second acquire in marked_in() */
+    if (self && unmark_again(self, l))
         return 0;
-    }
-    if (plain_read_unlock(l)) {
-        has_left();
-        return 0;
-    }
-    return hand_over(l);
+    int error;
+    do {
+        if (plain_read_unlock(l)) {
+            has_left();
+            return 0;
+        }
+        error = hand_over(l);
+    } while (error == COUNTED_AGAIN);
+    if (error)
+        return error;
+    __atomic_store_n(&ever_handed, true, __ATOMIC_RELAXED);
+    wake_writers();
+    return 0;
 }
 
 /* ---- writers ---- */
-
-static bool any_mark(struct lw_rwlock *l)
-{
-    for (struct lw__rw_thread *t = lw__rw_next_thread(NULL); t; t = lw__rw_next_thread(t))
-        if (marked_in(t, l))
-            return true;
-    return false;
-}
 
 /* Ends the bias and waits for the marked readers, holding the plain lock for writing. 0, -EBUSY, -ETIMEDOUT, or membarrier's error:
  * then the lock is as before. -EAGAIN: readers go first, and some are inside; later ones count in the plain lock. */
 static int make_way(struct lw_rwlock *l, const struct limit *limit)
 {
-    if (limit->ns == 0 && any_mark(l) && inside_handed(l))
+    if (limit->ns == 0 && !all_released(l))
         return -EBUSY; /* as a barrier would show, too */
     bool steps_back = limit->ns != 0 && LW_RW_READERS_FIRST(l);
     uint64_t begun = now_ns();
     lw__rw_own.waited = 0;
-    int error =
-        steps_back ? revoke_bias(l, &(const struct limit){0, 0}, LW__RW_ENDING) : revoke_bias(l, limit, LW__RW_BIASED);
+    int error = revoke_bias(l, steps_back ? &(const struct limit){0, 0} : limit, !steps_back);
     uint64_t ended = now_ns();
     uint64_t cost =
         ended - begun - lw__rw_own.waited; /* the barrier and the scan: waiting for readers is no part of the price */
@@ -348,9 +306,9 @@ static int write_lock(struct lw_rwlock *l, const struct limit *limit)
         if (error)
             return error;
         uint32_t biased = __atomic_load_n(&l->biased, __ATOMIC_RELAXED); /* stored by who held the lock before */
-        if (biased >= LW__RW_LOOK)
+        if (biased & LW__RW_LOOKS)
             __atomic_store_n(&l->biased, 0, __ATOMIC_RELEASE); /* pairs as the writer's that ended the bias */
-        else if (biased)
+        else if (biased & (LW__RW_BIASED | LW__RW_ENDING))
             error = make_way(l, limit);
         if (error)
             plain_write_unlock(l, LW_RW_READERS_FIRST(l));
@@ -429,37 +387,28 @@ int lw_rwlock_read_lock_until(struct lw_rwlock *l, uint64_t end)
 
 /* ---- beginning and end ---- */
 
-/* Takes back the marks that hand_over() left. No thread uses the lock, so their owners do not look at them. */
-static void forget_marks(struct lw_rwlock *l)
-{
-    uintptr_t at = lw__rw_position(l);
-    for (struct lw__rw_thread *t = lw__rw_next_thread(NULL); t; t = lw__rw_next_thread(t))
-        if (__atomic_load_n(&t->mark[at], __ATOMIC_RELAXED) == l) {
-            __atomic_store_n(&t->again[at], 0, __ATOMIC_RELAXED);
-            __atomic_store_n(&t->mark[at], NULL, __ATOMIC_RELEASE);
-        }
-}
-
 void lw_rwlock_init(struct lw_rwlock *l)
 {
     if (__atomic_load_n(&ever_handed, __ATOMIC_RELAXED))
-        forget_marks(l);
+        retire_marks(l);
     *l = (struct lw_rwlock)LW_RWLOCK_INIT;
 }
 
 int lw_rwlock_destroy(struct lw_rwlock *l)
 {
     uint32_t state = __atomic_load_n(&l->state, __ATOMIC_ACQUIRE); /* pairs with the releases of plain.h */
-    if (state & (READERS | WRITER) || (any_mark(l) && inside_handed(l)))
+    if (keeps_out(state, READERS | WRITER) || (!is_plain(l) && !all_released(l)))
         return -EBUSY;
-    lw_rwlock_init(l);
+    if (readers_in(state) < 0)
+        retire_marks(l);
+    *l = (struct lw_rwlock)LW_RWLOCK_INIT;
     return 0;
 }
 
 void lw__rw_complain(const struct lw_rwlock *l, const char *release, const char *file, int line)
 {
     uint32_t state = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
-    bool read = state & READERS || any_mark((struct lw_rwlock *)l);
+    bool read = readers_in(state) > 0 || marked((struct lw_rwlock *)l) != 0;
     fprintf(stderr, "linewright: %s(%p) at %s:%d, called from %p: %s\n", release, (const void *)l, file, line,
             __builtin_return_address(0),
             state & WRITER ? "a thread holds the lock for writing"

@@ -6,8 +6,8 @@
  * The including file defines:
  *   struct chunk               `thread`, CHUNK_THREADS of them, of which writers look at the first `ever` */
 #ifndef LW_RW_TAKE
-#define LW_RW_SWAP(p, old, new) \
-    __atomic_compare_exchange_n((p), &(uint32_t){(old)}, (new), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
+#define LW_RW_SWAP(p, old, new, order) \
+    __atomic_compare_exchange_n((p), &(uint32_t){(old)}, (new), false, __ATOMIC_##order, __ATOMIC_RELAXED)
 #define LW_RW_TAKE(p) __atomic_compare_exchange_n((p), &(uint32_t){0}, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)
 #endif
 
@@ -22,7 +22,7 @@ static inline bool take_slot(struct lw__rw_thread *t)
 static inline void raise_ever(struct chunk *c, uint32_t count)
 {
     for (uint32_t seen; (seen = LW_RW_LOAD(&c->ever, RELAXED)) < count;)
-        if (LW_RW_SWAP(&c->ever, seen, count))
+        if (LW_RW_SWAP(&c->ever, seen, count, RELAXED))
             return;
 }
 

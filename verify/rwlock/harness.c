@@ -1,5 +1,5 @@
-/* For a stateless model checker of C11 (GenMC), run by verify/srcu/run: the real texts of a biased lock (rwlock_mark.h, bias.h, revoke.h,
- * slot.h), which the interleaver explores as well, between readers and writers.
+/* For a stateless model checker of C11 (GenMC), run by verify/srcu/run: the real texts of a biased lock (rwlock_mark.h, bias.h, plain.h,
+ * revoke.h, again.h, slot.h), which the interleaver explores as well, between readers and writers.
  *
  * What the lock protects is plain data, so that the checker reports a reader's access that races with a writer's. The heavy barrier is a
  * membarrier: a reader meets a requested one before any of its accesses, and the writer waits for all readers. Choose with -D:
@@ -35,15 +35,17 @@
 
 #define LW__RW_BIASED 1u
 #define LW__RW_ENDING 2u
+#define LW__RW_STAYS_PLAIN 0x80000000u
+#define LW__RW_RETIRED ((struct lw_rwlock *)1)
 struct lw_rwlock {
-    atomic_uint biased, handed, waits;
+    atomic_uint state, queue, biased;
 };
 struct lw__rw_thread {
     _Atomic(struct lw_rwlock *) mark[1];
     atomic_uint again[1], waited, used;
 };
 struct limit {
-    int none;
+    uint64_t ns;
 };
 
 #define CHUNK_THREADS READERS
@@ -72,12 +74,22 @@ static void meet(void)
 
 /* ---- the texts ---- */
 
-static bool swap(atomic_uint *p, unsigned from, unsigned to)
+#define swap(p, from, to, order)                                                                                    \
+    (meet(), atomic_compare_exchange_strong_explicit((p), &(unsigned){(from)}, (to), (order), memory_order_relaxed))
+
+static bool retire(_Atomic(struct lw_rwlock *) *p, struct lw_rwlock *l)
 {
-    return atomic_compare_exchange_strong_explicit(p, &from, to, memory_order_relaxed, memory_order_relaxed);
+    return atomic_compare_exchange_strong_explicit(p, &l, LW__RW_RETIRED, memory_order_relaxed, memory_order_relaxed);
 }
 
-static bool take(atomic_uint *p)
+/* What sleeps is followed no further. */
+static bool sleeps(void)
+{
+    __VERIFIER_assume(false);
+    return false;
+}
+
+static bool take_one(atomic_uint *p)
 {
     unsigned from = 0;
     return atomic_compare_exchange_strong_explicit(p, &from, 1, memory_order_acquire, memory_order_relaxed);
@@ -118,9 +130,24 @@ static void lw__rw_wake_writer(struct lw__rw_thread *t)
 #define LW_RW_NEXT_THREAD(t) next_thread(t)
 #define LW_RW_WAIT(t, l, limit) wait_in_vain()
 #define LW_RW_FENCE() fence()
-#define LW_RW_SWAP(p, old, new) swap((p), (old), (new))
-#define LW_RW_TAKE(p) take(p)
-#define LW_RW_WRITER_WAITS(l) (atomic_load_explicit(&(l)->waits, memory_order_relaxed) != 0)
+#define LW_RW_SWAP(p, old, new, order) swap((p), (old), (new), order)
+#define LW_RW_AND(p, bits, order) (meet(), atomic_fetch_and_explicit((p), (bits), order))
+#define LW_RW_RETIRE(p, l) (meet(), retire((p), (l)))
+#define LW_RW_TAKE(p) take_one(p)
+#define LONGEST_PAUSE 0u
+#define lw_cpu_relax() ((void)0)
+#define lw_futex_wake(p, count) ((void)0)
+#define lw_futex_wake_all(p) ((void)0)
+#define sleep_until(p, seen, limit) sleeps()
+#define nap(limit) sleeps()
+#define now_ns() UINT64_C(0)
+#define ORDER(order) ((order) == __ATOMIC_RELEASE ? RELEASE : (order) == __ATOMIC_ACQUIRE ? ACQUIRE : RELAXED)
+#define __atomic_load_n(p, order) (meet(), atomic_load_explicit((p), ORDER(order)))
+#define __atomic_fetch_add(p, v, order) (meet(), atomic_fetch_add_explicit((p), (v), ORDER(order)))
+#define __atomic_compare_exchange_n(p, seen, v, weak, order, failure) \
+    (meet(), atomic_compare_exchange_strong_explicit((p), (seen), (v), ORDER(order), RELAXED))
+enum { THREADS_READ = READERS };
+#undef READERS /* plain.h has another */
 #include "biased.h" /* the originals, or a mutant: from the folder that the command names */
 
 /* ---- the threads ---- */
@@ -137,6 +164,7 @@ static bool was_told(void)
 
 static void look(void)
 {
+    meet(); /* between R and the first access, too */
     assert(data[0] == data[1]);
     meet();
 }
@@ -145,7 +173,7 @@ static void look(void)
 static void ask(void)
 {
 #ifdef ASKS
-    assert(!is_plain(&lock));
+    assert(!is_plain(&lock) || atomic_load_explicit(&marks.thread[0].mark[0], memory_order_relaxed) != &lock);
 #endif
 }
 
@@ -162,7 +190,11 @@ static void read_once(struct lw__rw_thread *self)
 static void release_handed_over(void)
 {
     look();
-    atomic_fetch_add_explicit(&lock.handed, 1, memory_order_seq_cst);
+    int error;
+    do
+        error = plain_read_unlock(&lock) ? 0 : hand_over(&lock);
+    while (error == COUNTED_AGAIN);
+    assert(!error);
 }
 
 static void *reader(void *number)
@@ -213,7 +245,7 @@ static void *reader(void *number)
 /* A writer that is about to sleep for a reader of the plain lock. */
 static void waits(void)
 {
-    atomic_store_explicit(&lock.waits, 1, memory_order_relaxed);
+    atomic_store_explicit(&lock.state, ONE_WAITS, memory_order_relaxed);
     keep_marks_out(&lock);
 }
 
@@ -233,10 +265,10 @@ static void *writer(void *number)
     int none = 0;
     __VERIFIER_assume(atomic_compare_exchange_strong_explicit(&plain, &none, 1, memory_order_acquire, memory_order_relaxed));
     struct limit limit = {0};
-    if (!atomic_load_explicit(&lock.biased, memory_order_relaxed) || !revoke_bias(&lock, &limit, LW__RW_BIASED)) {
+    if (!atomic_load_explicit(&lock.biased, memory_order_relaxed) || !revoke_bias(&lock, &limit, true)) {
         data[0]++;
         data[1]++;
-        atomic_store_explicit(&lock.biased, LW__RW_BIASED, memory_order_release); /* by a reader that held the plain lock */
+        (void)swap(&lock.biased, 0, LW__RW_BIASED, memory_order_release); /* by a reader that held the plain lock */
     }
     atomic_store_explicit(&plain, 0, memory_order_release);
 #endif
@@ -249,23 +281,23 @@ static void *helper(void *nothing)
     if (was_told())
         release_handed_over();
 #elif defined(GIVER)
-    give_bias(&lock);
+    give_bias(&lock, 0);
 #endif
     return nothing;
 }
 
 int main(void)
 {
-    pthread_t all[READERS + WRITERS + 1];
+    pthread_t all[THREADS_READ + WRITERS + 1];
     int count = 0;
 #ifndef GIVER
     atomic_store(&lock.biased, LW__RW_BIASED);
 #ifndef ARRIVES
-    atomic_store(&marks.ever, READERS);
-    for (int i = 0; i < READERS; i++)
+    atomic_store(&marks.ever, THREADS_READ);
+    for (int i = 0; i < THREADS_READ; i++)
         atomic_store(&marks.thread[i].used, 1);
 #endif
-    for (intptr_t i = 0; i < READERS; i++) {
+    for (intptr_t i = 0; i < THREADS_READ; i++) {
         pthread_create(&all[count++], NULL, reader, (void *)i);
     }
 #endif

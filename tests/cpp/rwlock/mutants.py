@@ -17,19 +17,28 @@ from pathlib import Path
 FILES = [
     "include/linewright/rwlock_mark.h",
     "src/rwlock/bias.h",
+    "src/rwlock/plain.h",
     "src/rwlock/revoke.h",
+    "src/rwlock/again.h",
     "src/rwlock/slot.h",
 ]
 PLAIN = "src/rwlock/plain.h"
-END = "    LW_RW_STORE(&l->biased, LW__RW_ENDING, RELAXED); /* B; pairs with R */\n"
-GONE = "        LW_RW_STORE(&l->biased, 0, RELEASE);"
+END = (
+    "    (void)LW_RW_SWAP(&l->biased, LW__RW_BIASED, LW__RW_ENDING, RELAXED); "
+    "/* B; pairs with R */\n"
+)
+GONE = "    (void)LW_RW_AND(&l->biased, LW__RW_STAYS_PLAIN, RELEASE);"
 HEAVY = "    int error = LW_RW_HEAVY_BARRIER(); /* F; pairs with M and R */\n"
 REVOKED = """    int error = end_bias(l);
     if (error)
         return error;
-    if (wait_for_marks(l, limit)) {
+    if (!wait_for_marks(l, limit)) {
 """
-AGAIN = "    LW_RW_STORE(&l->biased, again, RELEASE); /* pairs with R */\n"
+AGAIN = (
+    "            (void)LW_RW_SWAP(&l->biased, LW__RW_ENDING, LW__RW_BIASED, RELEASE); "
+    "/* pairs with R */\n"
+)
+KEEP_OUT = "    (void)LW_RW_SWAP(&l->biased, LW__RW_BIASED, LW__RW_ENDING, RELAXED);\n"
 SLOT = "    return !LW_RW_LOAD(&t->used, RELAXED) && LW_RW_TAKE(&t->used);"
 MARKED = "LW_RW_LOAD(&l->biased, ACQUIRE) == LW__RW_BIASED"
 # Name: replacements of the original text.
@@ -45,12 +54,12 @@ MUTANTS = {
     int error = end_bias(l);
     if (error)
         return error;
-    if (none) {
+    if (!none) {
 """,
         )
     ],
-    "bias_does_not_end": [(END, "    ;\n"), (GONE, "        ;")],
-    "no_wait": [("if (!wait_for_thread(t, l, limit))", "if (0 && !wait_for_thread(t, l, limit))")],
+    "bias_does_not_end": [(END, "    ;\n"), (GONE, "    ;")],
+    "no_wait": [("while (marked_in(t, l)) {", "while (0 && marked_in(t, l)) {")],
     "reader_looks_before_it_marks": [
         (
             "    LW_RW_STORE(&self->mark[at], l, RELAXED); /* M; pairs with F and S in "
@@ -62,21 +71,23 @@ MUTANTS = {
     "mark_is_taken_back_first": [
         ("return 1ul + LW_RW_LOAD(&t->again[at], ACQUIRE);", "return 0ul;"),
     ],
-    "one_handed_over_ends_the_wait": [("return sum != handed;", "return sum == 0 * handed;")],
-    "limit_reached_and_the_lock_left_plain": [(AGAIN, AGAIN.replace("again", "0 * again"))],
+    "one_handed_over_ends_the_wait": [("return marked(l) + counted <= 0;", "return counted < 0;")],
+    "limit_reached_and_the_lock_left_plain": [
+        (AGAIN, AGAIN.replace("LW__RW_ENDING, LW__RW_BIASED", "LW__RW_ENDING, 0"))
+    ],
     "barrier_refused_and_the_lock_left_plain": [
         (
-            "        LW_RW_STORE(&l->biased, LW__RW_BIASED, RELEASE);\n    return error;",
-            "        LW_RW_STORE(&l->biased, 0, RELEASE);\n    return error;",
+            "LW__RW_ENDING, LW__RW_BIASED, RELEASE); /* pairs with R */\n    return error;",
+            "LW__RW_ENDING, 0, RELEASE);\n    return error;",
         ),
     ],
     "waiting_writer_is_passed": [
-        ("    (void)LW_RW_SWAP(&l->biased, LW__RW_BIASED, LW__RW_ENDING);\n", "    (void)l;\n"),
+        (KEEP_OUT, "    (void)l;\n"),
     ],
     "waiting_writer_leaves_the_lock_plain": [
         (
-            "LW_RW_SWAP(&l->biased, LW__RW_BIASED, LW__RW_ENDING)",
-            "LW_RW_SWAP(&l->biased, LW__RW_BIASED, 0)",
+            KEEP_OUT,
+            KEEP_OUT.replace("LW__RW_ENDING", "0"),
         ),
     ],
     "waiting_writer_looks_first": [("    LW_RW_FENCE(); /* W; pairs with G */\n", "")],
@@ -90,8 +101,12 @@ MUTANTS = {
         ),
     ],
     "plain_before_the_marks_are_gone": [(END, END.replace("LW__RW_ENDING", "0"))],
-    "plain_though_a_mark_was_left": [(" && !LW_RW_LOAD(&l->handed, RELAXED)", "")],
-    "plain_while_the_bias_ends": [("(LW__RW_BIASED | LW__RW_ENDING)) && !", "LW__RW_BIASED) && !")],
+    "plain_while_the_bias_ends": [
+        (
+            "ACQUIRE) & (LW__RW_BIASED | LW__RW_ENDING)); /*",
+            "ACQUIRE) & (LW__RW_BIASED)); /*",
+        )
+    ],
     "slot_given_back_early": [
         ("LW_RW_STORE(&t->used, 0, RELEASE)", "LW_RW_STORE(&t->used, 0, RELAXED)"),
     ],
@@ -106,16 +121,45 @@ MUTANTS = {
     ],
     "marks_of_ended_threads_are_passed_over": [
         (
-            "if (!wait_for_thread(t, l, limit))",
-            "if (LW_RW_LOAD(&t->used, RELAXED) && !wait_for_thread(t, l, limit))",
+            "while (marked_in(t, l)) {",
+            "while (LW_RW_LOAD(&t->used, RELAXED) && marked_in(t, l)) {",
         )
     ],
     "new_marks_are_passed_over": [("            raise_ever(c, i + 1);\n", "")],
     "count_of_marks_falls": [
         (
-            "LW_RW_SWAP(&c->ever, seen, count))\n            return;",
+            "LW_RW_SWAP(&c->ever, seen, count, RELAXED))\n            return;",
             "(LW_RW_STORE(&c->ever, count, RELAXED), 1))\n            return;",
         ),
+    ],
+}
+# Of again.h; verify/rwlock/harness.c, which has no thread that marks again, is not given these.
+AGAIN_MUTANTS = {
+    "marks_again_without_a_second_look": [
+        ("if (readers_in(LW_RW_LOAD(&l->state, ACQUIRE)) >= 0 &&", "if (1 ||"),
+    ],
+    "marks_again_without_a_fence": [("    LW_RW_FENCE(); /* N; pairs with L in revoke.h */\n", "")],
+    "marks_again_with_a_retired_mark": [
+        (">= 0 && LW_RW_LOAD(&self->mark[at], RELAXED) == l)", ">= 0)"),
+    ],
+    "marks_again_and_leaves_it": [
+        ("    LW_RW_STORE(&self->again[at], again, RELEASE); /*", "    /*"),
+    ],
+    "marks_not_retired": [
+        ("        retire_marks(l);\n", "        if (0)\n            retire_marks(l);\n")
+    ],
+    "count_not_settled": [
+        ("EXCHANGE(l, &s, s & ~READERS, RELEASE)", "EXCHANGE(l, &s, s, RELEASE)")
+    ],
+    "released_though_none_is_held": [
+        ("return -EPERM;\n    if (readers_in(s) == 0", "return -EPERM;\n    if (0")
+    ],
+    "release_refused_by_one_scan": [("LW_RW_HEAVY_BARRIER() != 0 || marked(l) != 0;", "0;")],
+    "bias_goes_on_after_a_hand_over": [
+        ("LW__RW_ENDING | LW__RW_STAYS_PLAIN, RELAXED))", "LW__RW_ENDING, RELAXED))"),
+    ],
+    "count_taken_twice": [
+        ("counting(s, READERS), RELEASE) ? 0", "counting(s, READERS - 1), RELEASE) ? 0")
     ],
 }
 # The same of the plain lock, for plain_interleave.cpp.
@@ -130,7 +174,7 @@ PLAIN_MUTANTS = {
         ("    if (wakes)\n", "    if (wakes)\n        change_queue(l);\n    if (wakes)\n"),
     ],
     "sleeps_though_it_is_woken": [
-        ("if (!(s & w->blocking) || s & WOKEN)", "if (!(s & w->blocking))")
+        ("if (!keeps_out(s, w->blocking) || s & WOKEN)", "if (!keeps_out(s, w->blocking))")
     ],
     "woken_for_ever": [("(s - w->counted) & ~(WOKEN | STARVES)", "(s - w->counted) & ~STARVES")],
     "waits_for_ever": [("? (s - w->counted) & ~(WOKEN", "? s & ~(WOKEN")],
@@ -143,9 +187,13 @@ PLAIN_MUTANTS = {
     "starves_for_ever": [("(s - w->counted) & ~(WOKEN | STARVES)", "(s - w->counted) & ~WOKEN")],
     "gives_up_without_a_word": [("left |= WOKEN;", "left |= 0;")],
     "gives_up_and_readers_sleep": [("left &= ~READERS_SLEEP;", "left |= 0;")],
-    "released_without_a_count": [("held == WRITER || s & READERS", "held == WRITER || 1")],
-    "released_past_those_that_wait": [("while (s - 1 < READERS)", "while (s & READERS)")],
-    "counted_beside_a_writer": [("while (s < READERS)", "while ((s & READERS) < READERS)")],
+    "released_without_a_count": [("held == WRITER || readers_in(s) > 0", "held == WRITER || 1")],
+    "released_past_those_that_wait": [
+        ("while (s - 1 < (uint32_t)MOST_READERS)", "while (s & READERS)")
+    ],
+    "counted_beside_a_writer": [
+        ("while (s < (uint32_t)MOST_READERS)", "while ((s & READERS) < (uint32_t)MOST_READERS)")
+    ],
     "readers_sleep_on": [("left & READERS_SLEEP : 0;", "0 * left : 0;")],
     "writer_meets_readers": [
         ("blocking = WRITER | READERS | (passes_writers", "blocking = WRITER | (passes_writers"),
@@ -156,19 +204,23 @@ SEEN_BY_THE_TORTURE = ["bias_does_not_end", "no_wait"]
 _OPENING = re.compile(r"\A/\*.*?\*/\n", re.DOTALL)
 _GUARDED = re.compile(r"#define LINEWRIGHT_RWLOCK_MARK_H\n(.*)#endif\n\Z", re.DOTALL)
 _PLAIN = re.compile(r"#define LINEWRIGHT_SRC_RWLOCK_PLAIN_H\n(.*)#endif\n\Z", re.DOTALL)
+_INCLUDES = re.compile(r"(?m)^#include .*\n")
 _DEFAULTS = re.compile(r"#ifndef LW_RW_\w+\n.*?#endif\n", re.DOTALL)
 
 
 def texts(files: list[str]) -> dict[str, str]:
     """The original and every mutant; ValueError where a mutant's place is not found once."""
     mark, *rest = files
-    parts = [_GUARDED.search(mark)[1], *(_OPENING.sub("", part) for part in rest)]
-    return mutated("".join(_DEFAULTS.sub("", part) for part in parts), MUTANTS)
+    bias, plain, *rest = (_OPENING.sub("", part) for part in rest)
+    plain = _PLAIN.search(plain)[1].replace('#include "bias.h"\n', bias)
+    parts = [_GUARDED.search(mark)[1], plain, *rest]
+    whole = "".join(_DEFAULTS.sub("", part) for part in parts)
+    return mutated(_INCLUDES.sub("", whole), MUTANTS | AGAIN_MUTANTS)
 
 
 def plain_texts(file: str) -> dict[str, str]:
     """The same of the plain lock."""
-    return mutated(re.sub(r"(?m)^#include .*\n", "", _PLAIN.search(file)[1]), PLAIN_MUTANTS)
+    return mutated(_INCLUDES.sub("", _PLAIN.search(file)[1]), PLAIN_MUTANTS)
 
 
 def mutated(whole: str, mutants: dict[str, list[tuple[str, str]]]) -> dict[str, str]:

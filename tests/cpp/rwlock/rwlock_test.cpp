@@ -230,12 +230,72 @@ TEST_P(Rwlock, AReadLockMayBeReleasedByAnotherThread) {
         std::thread([&] { EXPECT_EQ(lw_rwlock_read_unlock(&l), 0); }).join();
         if (i % 100 == 0) {
             ASSERT_EQ(lw_rwlock_try_write(&l), 0) << i;
+            EXPECT_TRUE(!GetParam() || l.biased == LW__RW_STAYS_PLAIN) << "no writer meets what is left of those marks";
             ASSERT_EQ(lw_rwlock_write_unlock(&l), 0);
+            ASSERT_EQ(lw_rwlock_destroy(&l), 0);
             if (GetParam()) {
                 BIASED(l);
             }
         }
     }
+}
+
+// The count of the plain lock is below 0 then, and the mark is left.
+TEST_P(Rwlock, ALockMayBeDestroyedAfterItsReadLocksWereHandedOver) {
+    for (int i = 0; i < 3; i++) {
+        ASSERT_EQ(lw_rwlock_read_lock(&l), 0);
+        std::thread([&] { EXPECT_EQ(lw_rwlock_read_unlock(&l), 0); }).join();
+        ASSERT_EQ(lw_rwlock_destroy(&l), 0);
+        EXPECT_EQ(l.state, 0u);
+        EXPECT_FALSE(marked(l));
+        if (GetParam()) {
+            BIASED(l); // this thread clears what was left in its place
+        }
+    }
+}
+
+// Whose mark a release took is not known: a later read lock of the thread without a mark, or its release with a mark, is counted beside it.
+TEST_P(Rwlock, AMarkThatIsLeftServesForAnotherReadLock) {
+    ASSERT_EQ(lw_rwlock_read_lock(&l), 0);
+    std::thread([&] {
+        EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+        EXPECT_EQ(lw_rwlock_read_lock(&l), 0); // in the plain lock
+        EXPECT_EQ(lw_rwlock_try_write(&l), -EBUSY);
+    }).join();
+    EXPECT_EQ(lw_rwlock_read_unlock(&l), 0); // with the mark, where there is one
+    EXPECT_EQ(lw_rwlock_try_write(&l), 0);
+    EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+}
+
+// The reader for whom the writer waits leaves by its own mark, while the writer looks at another one, which is left for ever.
+TEST_P(Rwlock, AWriterThatWaitsForAMarkThatIsLeftNoticesAnothersRelease) {
+    if (!GetParam())
+        return;
+    ASSERT_EQ(lw_rwlock_read_lock(&l), 0);
+    ASSERT_TRUE(marked(l));
+    std::atomic<int> stage{0};
+    const uint32_t *waited = nullptr;
+    std::thread other([&] {
+        EXPECT_EQ(lw_rwlock_read_lock(&l), 0);
+        EXPECT_TRUE(marked(l));
+        waited = &lw__rw_self->waited;
+        stage = 1;
+        stage.notify_all();
+        stage.wait(1);
+        EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+    });
+    stage.wait(0);
+    std::thread writer([&] {
+        EXPECT_EQ(lw_rwlock_write_lock(&l), 0);
+        EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+    });
+    while (!__atomic_load_n(&lw__rw_self->waited, __ATOMIC_RELAXED) && !__atomic_load_n(waited, __ATOMIC_RELAXED))
+        std::this_thread::yield(); // the writer looks at one of the two marks
+    std::thread([&] { EXPECT_EQ(lw_rwlock_read_unlock(&l), 0); }).join();
+    stage = 2;
+    stage.notify_all();
+    other.join();
+    writer.join(); // hangs where it is not noticed
 }
 
 TEST_P(Rwlock, AWriterThatSleepsNoticesAHandedOverRelease) {
@@ -317,57 +377,44 @@ TEST(HandedOver, AWriterComesAfterAReaderWhoseMarkStandsForAnother) {
     EXPECT_EQ(lw_rwlock_destroy(&l), 0);
 }
 
-// The same where the mark is older than a writer: the marked thread's next critical section comes after that writer.
-TEST(HandedOver, AReaderWhoseOldMarkStandsForAnotherComesAfterTheWriter) {
-    lw_rwlock l = LW_RWLOCK_INIT;
+// The same where the mark is older than a writer: the marked thread's next critical section comes after that writer, which has taken the mark
+// from it, and other locks are marked in its place.
+TEST(HandedOver, AReaderWhoseMarkIsLeftComesAfterTheWriter) {
+    std::vector<lw_rwlock> locks(1 + LW__RW_MARKS, lw_rwlock LW_RWLOCK_INIT); // two of them have one place
+    lw_rwlock &l = locks[0];
     ASSERT_TRUE(make_biased(l));
     Turns turn;
-    Handed first, second;
+    Handed handed;
     long data = 0, seen = 0;
     std::thread reads([&] {
         EXPECT_EQ(lw_rwlock_read_lock(&l), 0);
+        EXPECT_EQ(lw_rwlock_read_lock(&l), 0); // a second one, by the same mark
         EXPECT_TRUE(marked(l));
-        first.give();
-        turn.await(4);
+        handed.give();
+        turn.await(1);
         EXPECT_EQ(lw_rwlock_read_lock(&l), 0);
-        EXPECT_EQ(__atomic_load_n(&l.state, __ATOMIC_RELAXED), 0u) << "it has counted itself";
+        EXPECT_EQ(__atomic_load_n(&l.state, __ATOMIC_RELAXED), 1u) << "it has not counted itself";
         seen = data;
         EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+        for (lw_rwlock &other : locks)
+            if (&other != &l && lw__rw_position(&other) == lw__rw_position(&l)) {
+                EXPECT_TRUE(make_biased(other));
+                EXPECT_EQ(lw_rwlock_read_lock(&other), 0);
+                EXPECT_TRUE(marked(other));
+                EXPECT_EQ(lw_rwlock_read_unlock(&other), 0);
+                EXPECT_EQ(lw_rwlock_try_write(&other), 0) << "what was left counts for another lock";
+                EXPECT_EQ(lw_rwlock_write_unlock(&other), 0);
+            }
         turn.end();
     });
-    first.release(l); // counted: this thread has no mark
+    handed.release(l); // counted: this thread has no mark
+    EXPECT_EQ(lw_rwlock_try_write(&l), -EBUSY);
+    handed.release(l);
     EXPECT_EQ(lw_rwlock_try_write(&l), 0);
     data = 1;
     EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
     turn.end();
-    std::thread counted([&] {
-        turn.await(1);
-        EXPECT_EQ(lw_rwlock_read_lock(&l), 0);
-        EXPECT_FALSE(marked(l));
-        turn.end();
-        turn.await(5);
-        EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
-    });
-    std::thread marks([&] {
-        turn.await(2);
-        EXPECT_TRUE(make_biased(l));
-        EXPECT_EQ(lw_rwlock_read_lock(&l), 0);
-        EXPECT_TRUE(marked(l));
-        second.give();
-        turn.await(3);
-        EXPECT_EQ(lw_rwlock_read_lock(&l), 0); // takes what the first thread's release counted
-        EXPECT_TRUE(marked(l));
-        turn.end();
-        turn.await(5);
-        EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
-    });
-    second.release(l);
-    EXPECT_EQ(__atomic_load_n(&l.state, __ATOMIC_RELAXED), 0u);
-    EXPECT_EQ(__atomic_load_n(&l.handed, __ATOMIC_RELAXED), 1u);
-    turn.end();
     reads.join();
-    counted.join();
-    marks.join();
     EXPECT_EQ(seen, 1);
     EXPECT_EQ(lw_rwlock_destroy(&l), 0);
 }
