@@ -177,13 +177,9 @@ def contrast_of(first: Summary, second: Summary, figure: str) -> Contrast | None
     the constants."""
     if first.simulated and second.simulated:
         return simulated_contrast(first, second, figure)
-    places = first.place_by_launch
-    if figure == "exposed":
-        whole = paired_t(first.exposed_by_launch, second.exposed_by_launch, "ns", places)
-        close = paired_t_by_rounds(first.exposed_rounds, second.exposed_rounds, "ns", places)
-    else:
-        whole = paired_t(first.by_launch, second.by_launch, "ratio", places)
-        close = paired_t_by_rounds(first.rounds, second.rounds, "ratio", places)
+    scale, name = "ns" if figure == "exposed" else "ratio", f"{figure}_ns"
+    whole = paired_t(first.of_launches(name), second.of_launches(name), scale, first.places)
+    close = paired_t_by_rounds(first.of_rounds(name), second.of_rounds(name), scale, first.places)
     return close if close and whole and close.launches >= whole.launches else whole
 
 
@@ -230,7 +226,7 @@ def baselines(summaries: Iterable[Summary]) -> list[Baseline]:
     and baseline alike."""
     cells: dict[str, dict[int, list[Summary]]] = {}
     for s in summaries:
-        alone = s.baseline_by_launch and s.cell.contender == "none"
+        alone = s.of_launches("baseline_ns") and s.cell.contender == "none"
         if alone and s.status == "ok" and not s.emulated:
             lengths = cells.setdefault(family_of(s.cell.operation).name, {})
             lengths.setdefault(s.cell.work_iters, []).append(s)
@@ -239,7 +235,7 @@ def baselines(summaries: Iterable[Summary]) -> list[Baseline]:
 
 def _of_family(family: str, lengths: Mapping[int, Sequence[Summary]]) -> list[Baseline]:
     launches = {
-        work: [ns for s in own for ns in s.baseline_by_launch.values()]
+        work: [ns for s in own for ns in s.of_launches("baseline_ns").values()]
         for work, own in sorted(lengths.items())
     }
     middles = {work: float(np.median(values)) for work, values in launches.items()}
@@ -277,8 +273,7 @@ def with_baselines(summaries: Iterable[Summary], contexts: Mapping[str, Context]
         why = failed.get((family, s.cell.work_iters)) or work_loop_fault(s.cell, loop)
         if why:
             flags = sorted({*s.flags, f"baseline_{why}"})
-            none = {"exposed": None, "exposed_by_launch": {}}
-            s = msgspec.structs.replace(s, withheld=why, flags=flags, **none)
+            s = msgspec.structs.replace(s, withheld=why, flags=flags, exposed=None)
         answers.append(s)
     return answers
 

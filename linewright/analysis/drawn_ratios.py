@@ -34,7 +34,7 @@ def cost_ratio(first: Summary, second: Summary) -> Contrast | None:
     cells over draws."""
     if first.simulated and second.simulated:
         return simulated_contrast(first, second, "issue")
-    return paired_t(first.by_launch, second.by_launch)
+    return paired_t(first.of_launches("issue_ns"), second.of_launches("issue_ns"))
 
 
 def simulated_contrast(first: Summary, second: Summary, figure: str) -> Contrast | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import numpy as np
@@ -29,7 +29,9 @@ from linewright.analysis.modes import (
     modes,
 )
 from linewright.analysis.summary import (
-    MADE_OF_LAUNCHES,
+    LAUNCH,
+    LINE,
+    WINDOW,
     Summary,
     grouped,
     has_work,
@@ -54,6 +56,9 @@ differences in time."""
 LINE_AGREEMENT = 0.8
 """Share of the variance that must lie between lines before lines are called different."""
 SHARES = (0.50, 0.95, 0.99)
+Windows = tuple[np.ndarray, np.ndarray]
+"""The values of windows, and the line of each; no lines where they are unknown."""
+NO_WINDOWS: Windows = (np.empty(0), np.empty(0, np.int64))
 
 
 def _by_line(values: np.ndarray, lines: np.ndarray) -> list[np.ndarray]:
@@ -116,9 +121,7 @@ def _promise(launches: int, clusters: int) -> str:
     return "repeat" if clusters >= FEWEST_CLUSTERS else "run"
 
 
-def _joined(
-    launches: list[tuple[np.ndarray, np.ndarray]], clusters: Sequence[int]
-) -> list[tuple[np.ndarray, np.ndarray]]:
+def _joined(launches: list[Windows], clusters: Sequence[int]) -> list[Windows]:
     """Launches of one cluster as one, if there are clusters enough to stand for themselves."""
     if len(clusters) != len(launches) or not FEWEST_CLUSTERS <= len(set(clusters)) < len(launches):
         return launches
@@ -131,7 +134,7 @@ def _joined(
     return joined
 
 
-def _groups(launches: list[tuple[np.ndarray, np.ndarray]]) -> tuple[ValueGroups, str]:
+def _groups(launches: list[Windows]) -> tuple[ValueGroups, str]:
     """Launches as groups; a single launch by what varies inside it."""
     launches = [(values, lines) for values, lines in launches if values.size]
     if not launches:
@@ -142,16 +145,14 @@ def _groups(launches: list[tuple[np.ndarray, np.ndarray]]) -> tuple[ValueGroups,
 
 
 def _estimate(
-    launches: list[tuple[np.ndarray, np.ndarray]], clusters: Sequence[int], logarithmic: bool = True
+    launches: list[Windows], clusters: Sequence[int], logarithmic: bool = True
 ) -> tuple[Interval | None, list[float], str]:
     groups, unit = _groups(_joined(launches, clusters))
     medians = medians_of(groups).tolist() if groups else []
     return repeat_interval(groups, logarithmic=logarithmic), medians, unit
 
 
-def _windows(
-    record: Record, values: list[float], baseline: list[float] | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def _windows(record: Record, values: list[float], baseline: list[float] | None = None) -> Windows:
     """The windows that have a finite value, less the baseline's window beside each where one is
     given (unequal counts pair the nearest), and the line of each; no lines where they are
     unknown."""
@@ -210,7 +211,7 @@ def _status(records: list[Record]) -> tuple[str, str, list[Record]]:
     return status, next((r.reason for r in by_status[status] if r.reason), ""), usable
 
 
-def _line_medians(launches: list[tuple[np.ndarray, np.ndarray]]) -> list[float]:
+def _line_medians(launches: list[Windows]) -> list[float]:
     """Each line's median, relative to its launch's median and scaled back, over all launches'
     lines."""
     medians: list[float] = []
@@ -225,15 +226,12 @@ def _line_medians(launches: list[tuple[np.ndarray, np.ndarray]]) -> list[float]:
     return medians
 
 
-def _line_figures(
-    values: np.ndarray, lines: np.ndarray
-) -> dict[int, tuple[float, float, float, int]]:
-    """Least, median and most of the windows on each line, and their number."""
+def _on_lines(values: np.ndarray, lines: np.ndarray) -> np.ndarray:
+    """The windows on each line."""
     parts = _by_line(values, lines) if lines.size == values.size else []
-    return {
-        int(line): (float(part.min()), median(part), float(part.max()), part.size)
-        for line, part in zip(np.unique(lines), parts, strict=bool(parts))
-    }
+    found = zip(np.unique(lines), parts, strict=bool(parts))
+    rows = [(line, part.min(), median(part), part.max(), part.size) for line, part in found]
+    return np.array(rows, LINE)
 
 
 def _flags(
@@ -251,11 +249,6 @@ def _flags(
     return sorted(flags)
 
 
-def _by_launch(records: Sequence[Record], values: Iterable[np.ndarray]) -> dict[str, float]:
-    """Each launch's median, by its context."""
-    return {r.context_id: median(v) for r, v in zip(records, values, strict=True) if v.size}
-
-
 def rounds_of(record: Record) -> list[float]:
     """What names the round of each window: its number, or in records without it the baseline's
     time, which all windows of a round share; empty where windows cannot be told apart by it."""
@@ -264,30 +257,43 @@ def rounds_of(record: Record) -> list[float]:
     return names if told_apart else []
 
 
-def _by_round(records: Sequence[Record], exposed: bool = False) -> dict[str, dict[float, float]]:
-    """Each window by its launch and round, or what it takes beyond its baseline loop."""
-    answer: dict[str, dict[float, float]] = {}
-    for r in records:
-        names = rounds_of(r)
-        less = r.baseline_ns if exposed else [0.0] * len(names)
-        if names and len(less) == len(names):
-            windows = zip(names, r.window_ns, less, strict=True)
-            answer[r.context_id] = {
-                name: ns - loop for name, ns, loop in windows if math.isfinite(ns - loop)
-            }
-    return answer
+def _by_round(record: Record, worked: bool) -> np.ndarray:
+    """Each window by its round, and what it takes beyond its baseline loop."""
+    names = rounds_of(record)
+    rows = np.full(len(names), math.nan, WINDOW)
+    if names:
+        rows["round"], rows["issue_ns"] = names, record.window_ns
+        if worked and len(record.baseline_ns) == len(names):
+            rows["exposed_ns"] = rows["issue_ns"] - np.asarray(record.baseline_ns)
+    return rows
 
 
-def _line_modes(
-    windows: Sequence[tuple[np.ndarray, np.ndarray]], medians: Sequence[float]
-) -> list[Mode]:
+def _launch(
+    record: Record, contexts: Mapping[str, Context], usable: bool, windows: Windows, beyond: Windows
+) -> tuple:
+    """A row of `LAUNCH`; `windows` and `beyond` as `_windows` gives them."""
+    loops, cell = finite(record.baseline_ns), record.cell
+    medians = (median(v) if v.size else math.nan for v in (windows[0], beyond[0], loops))
+    known, measured = contexts.get(record.context_id), usable and bool(record.window_ns)
+    return (
+        record.context_id, usable, windows[0].size, record.discarded.total,
+        *(value if measured else math.nan for value in medians),
+        between(loops, 0.1, 0.9) if measured and loops.size else math.nan,
+        record.total_mops, record.fairness, known.loop_offset_bytes if known else 0,
+        record.thread_ns, record.thread_ticks, record.thread_ops, record.stop, record.cpus,
+        record.placement_class, _by_round(record, has_work(cell)),
+        _on_lines(*windows) if judged_near_or_far(cell) else np.empty(0, LINE),
+    )  # fmt: skip
+
+
+def _line_modes(windows: Sequence[Windows], medians: Sequence[float]) -> list[Mode]:
     """Groups of lines; none where the order of time explains them as well, as a slowdown halfway
     through a launch does."""
     found = modes(medians, LINE_SHARE, LINE_ALARM)
     return found if len(found) > 1 and _lines_stay_apart(windows) else []
 
 
-def _lines_stay_apart(windows: Sequence[tuple[np.ndarray, np.ndarray]]) -> bool:
+def _lines_stay_apart(windows: Sequence[Windows]) -> bool:
     """Whether windows on one line agree and lines differ, in most launches: at least
     `LINE_AGREEMENT` of the variance of log time lies between lines (intraclass correlation, one-way
     analysis of variance).  A state that comes and goes splits the windows of a line too; where a
@@ -311,7 +317,7 @@ def _lines_stay_apart(windows: Sequence[tuple[np.ndarray, np.ndarray]]) -> bool:
 
 
 def _issue(
-    usable: list[Record], windows: list[tuple[np.ndarray, np.ndarray]], clusters: list[int]
+    usable: list[Record], windows: list[Windows], clusters: list[int]
 ) -> tuple[Interval | None, list[float], str, Quantiles | None, bool]:
     """The issue interval with its units, the percentiles, and whether these are all that is
     known."""
@@ -336,29 +342,33 @@ def merge(machine_id: str, records: list[Record], contexts: Mapping[str, Context
     measured = [record for record in usable if record.window_ns]
     clusters, span_s = _clusters(usable, contexts)
     windows = [_windows(r, r.window_ns) for r in measured]
+    differences = [
+        _windows(r, r.window_ns, r.baseline_ns) if has_work(cell) else NO_WINDOWS for r in measured
+    ]
     issue, unit_ns, unit, batch, published = _issue(usable, windows, clusters)
-    differences = (
-        [_windows(r, r.window_ns, r.baseline_ns) for r in measured] if has_work(cell) else []
-    )
     waits = [_windows(r, r.completion_ns, r.completion_baseline_ns) for r in measured]
     line_medians = _line_medians(windows)
     line_modes = _line_modes(windows, line_medians)
     known = [contexts[r.context_id] for r in records if r.context_id in contexts]
     launches = sum(w[0].size > 0 for w in windows)
     contended = cell.contender == "same_line"
-    plain = _plain(usable, measured, records[0])
+    metrics = _metrics(usable)
     exposed = _estimate(differences, clusters, logarithmic=False)[0]
-    if issue is not None and "p05_ns" in plain["metrics"]:
-        issue = _band(issue.median_ns, plain["metrics"])
+    if issue is not None and "p05_ns" in metrics:
+        issue = _band(issue.median_ns, metrics)
         exposed = exposed and _moved(issue, exposed.median_ns)
-    on_lines = zip(measured, windows, strict=True) if judged_near_or_far(cell) else ()
+    own = {id(r): both for r, *both in zip(measured, windows, differences, strict=True)}
+    counted = {id(r) for r in usable}
+    rows = [
+        _launch(r, contexts, id(r) in counted, *own.get(id(r), (NO_WINDOWS, NO_WINDOWS)))
+        for r in (*usable, *(r for r in records if id(r) not in counted))
+    ]
     return Summary(
         cell=cell,
         id=cell.id,
         machine_id=machine_id,
         arch=next((c.arch for c in known), ""),
-        context_ids=sorted({r.context_id for r in records}),
-        launches=launches or len(usable),
+        by_launch=np.array(rows, LAUNCH),
         clusters=len(set(clusters)),
         launch_span_s=span_s,
         promise=_promise(launches, len(set(clusters))),
@@ -375,16 +385,10 @@ def merge(machine_id: str, records: list[Record], contexts: Mapping[str, Context
         flags=_flags(usable, contended, launches, len(set(clusters)), line_modes),
         unit=unit,
         unit_ns=unit_ns,
-        place_by_launch={c.context_id: c.loop_offset_bytes for c in known},
-        by_launch=_by_launch(measured, [values for values, _ in windows]),
-        exposed_by_launch=_by_launch(measured, [d for d, _ in differences]) if differences else {},
-        rounds=_by_round(measured),
-        exposed_rounds=_by_round(measured, exposed=True) if differences else {},
-        line_figures={r.context_id: _line_figures(*w) for r, w in on_lines},
-        windows=sum(w[0].size for w in windows),
         emulated=any(c.emulated for c in known),
         published=published,
-        **plain,
+        metrics=metrics,
+        drawn=next((r.drawn for r in usable if r.drawn), None),
     )
 
 
@@ -401,20 +405,10 @@ def _moved(band: Interval, ns: float) -> Interval:
     return Interval(median_ns=ns, low_ns=low, high_ns=high, confidence=BAND)
 
 
-def _plain(usable: list[Record], measured: list[Record], first: Record) -> dict:
-    """The fields that are medians over launches, or what the launches agree on."""
-    loops = [finite(r.baseline_ns) for r in measured]
-    reach = [between(values, 0.1, 0.9) for values in loops if values.size]
+def _metrics(usable: list[Record]) -> dict[str, float]:
+    """Each metric's median over the launches that have it."""
     names = sorted({name for record in usable for name in record.metrics})
     return {
-        "baseline_by_launch": _by_launch(measured, loops),
-        "baseline_reach_ns": median_of(reach, 0.0),
-        "mops_by_launch": {r.context_id: r.total_mops for r in usable if r.total_mops > 0},
-        "cpus": usable[0].cpus if usable else first.cpus,
-        "placement_class": usable[0].placement_class if usable else first.placement_class,
-        "metrics": {
-            name: median_of((r.metrics[name] for r in usable if name in r.metrics), 0.0)
-            for name in names
-        },
-        **{n: made([getattr(r, n) for r in usable]) for n, made in MADE_OF_LAUNCHES.items()},
+        name: median_of((r.metrics[name] for r in usable if name in r.metrics), 0.0)
+        for name in names
     }

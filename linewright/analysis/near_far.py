@@ -94,7 +94,7 @@ def near_far(contexts: Mapping[str, Context], summaries: Iterable[Summary]) -> l
     behind: dict[tuple, list[Summary]] = {}
     for s in summaries:
         told = judged_near_or_far(s.cell) and architectures.of(s.arch).far_atomics
-        if told and s.usable and s.by_launch:
+        if told and s.usable and s.of_launches("issue_ns"):
             made, where = made_of(s.cell.form), (s.machine_id, _cpu(s), s.cell.width_bits)
             if made.prefetch:
                 behind.setdefault((*where, made.base), []).append(s)
@@ -114,17 +114,17 @@ def _cpu(s: Summary) -> int:
 
 
 def _core(s: Summary, beside: Summary, cycle_ns: float) -> CoreClass:
+    references = beside.of_lines()
     lines = [
-        LineClass(launch, line, place(*own[:3], reference[1], cycle_ns), own[1])
-        for launch, figures in s.line_figures.items()
-        for line, own in figures.items()
-        if (reference := beside.line_figures.get(launch, {}).get(line))
-        and min(own[3], reference[3]) >= FEWEST_WINDOWS
+        LineClass(*key, place(*own[:3], reference[1], cycle_ns), own[1])
+        for key, own in s.of_lines().items()
+        if (reference := references.get(key)) and min(own[3], reference[3]) >= FEWEST_WINDOWS
     ]
     counts = Counter(c.where for c in lines)
     where, ratio = "undecided", cost_ratio(s, beside)
     if ratio is not None and ratio.enough(FEWEST_LAUNCHES):
-        shared = [ns for launch, ns in beside.by_launch.items() if launch in s.by_launch]
+        own = s.of_launches("issue_ns")
+        shared = [ns for launch, ns in beside.of_launches("issue_ns").items() if launch in own]
         usual = float(np.median(shared))
         where = place(ratio.low * usual, ratio.value * usual, ratio.high * usual, usual, cycle_ns)
     decided = (c for c in lines if c.where in ("near", "far"))

@@ -110,7 +110,7 @@ def _negative(members: Iterable[Summary]) -> set[str]:
     """Ids of cells whose exposed cost is shown to be below zero, corrected over all cells of a
     machine that have one."""
     costs = [
-        (s.id, paired_t(s.exposed_by_launch, dict.fromkeys(s.exposed_by_launch, 0.0), "ns"))
+        (s.id, paired_t(own := s.of_launches("exposed_ns"), dict.fromkeys(own, 0.0), "ns"))
         for s in members
     ]
     return {i for i, judgement in _judgements(costs, 0.0) if judgement.cheaper}

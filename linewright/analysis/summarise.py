@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import msgspec
-import numpy as np
 
 from linewright.analysis.control import with_baselines
+from linewright.analysis.intervals import median_of
 from linewright.analysis.merge import merge
 from linewright.analysis.modes import FALSE_ALARM, FEWEST_MODES, modes
 from linewright.analysis.near_far import with_nearness
@@ -85,5 +85,5 @@ def _launches(s: Summary) -> list[float]:
         return []
     if not s.cell.work_iters:
         return s.unit_ns
-    usual = float(np.median(list(s.baseline_by_launch.values()))) if s.baseline_by_launch else 0.0
-    return [usual + ns for ns in s.exposed_by_launch.values()]
+    usual = median_of(s.of_launches("baseline_ns").values(), 0.0)
+    return [usual + ns for ns in s.of_launches("exposed_ns").values()]

@@ -6,9 +6,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import TypeVar
 
-import msgspec
 import numpy as np
 from msgspec import Struct
 
@@ -54,9 +53,33 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     return groups
 
 
-def _over(made: Callable[[list], Any]) -> msgspec.Meta:
-    """How a field is made of the records' fields of its name, one value for each launch."""
-    return msgspec.Meta(extra={"made": made})
+LAUNCH = np.dtype(
+    [
+        ("context_id", object), ("usable", bool), ("windows", int), ("discarded", int),
+        ("issue_ns", float), ("exposed_ns", float), ("baseline_ns", float),
+        ("baseline_reach_ns", float), ("total_mops", float), ("fairness", float),
+        ("loop_offset_bytes", int), ("thread_ns", object), ("thread_ticks", object),
+        ("thread_ops", object), ("stop", object), ("cpus", object), ("placement_class", object),
+        ("rounds", object), ("lines", object),
+    ]
+)  # fmt: skip
+"""One launch of a cell.  `usable`: its values count; `windows`: those kept; `issue_ns`,
+`exposed_ns` and `baseline_ns`: medians of its windows, of what they take beyond the baseline loop
+and of that loop, in ns per operation; `baseline_reach_ns`: from the 10th to the 90th percentile of
+the loop's windows; NaN where there is none.  `loop_offset_bytes`: where it placed its timed
+functions, as distance from a 64-byte boundary (launches that share it share its luck; 0 where no
+context says it).  `rounds` is an array of `WINDOW`, `lines` one of `LINE`; the others are the
+record's fields of their names."""
+WINDOW = np.dtype([("round", float), ("issue_ns", float), ("exposed_ns", float)])
+"""A window by what names its round: comparisons pair those of one round.  Of a launch whose records
+do not say which windows share a round there is none."""
+LINE = np.dtype(
+    [
+        ("line", int), ("least_ns", float), ("median_ns", float), ("most_ns", float),
+        ("windows", int),
+    ]
+)  # fmt: skip
+"""The windows of a launch on one line, ns per operation; only where `judged_near_or_far`."""
 
 
 def _each_thread(rows: Iterable[Sequence[float]]) -> list[float]:
@@ -70,14 +93,6 @@ def _each_thread(rows: Iterable[Sequence[float]]) -> list[float]:
     return [median(np.array(column, dtype=float)) for column in columns]
 
 
-_MIDDLE, _EVEN = (_over(lambda values, w=w: median_of(values, w)) for w in (0.0, 1.0))
-_BY_THREAD = _over(_each_thread)
-_COUNTS = _over(lambda rows: list(map(int, _each_thread(rows))))
-_MOST_OFTEN = _over(lambda values: max(values, key=values.count, default=""))
-_ALL = _over(lambda values: sum(each.total for each in values))
-_FIRST = _over(lambda values: next(filter(None, values), None))
-
-
 class Summary(Struct, frozen=True, kw_only=True):
     """One cell on one machine, all its launches merged."""
 
@@ -86,9 +101,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     machine_id: str
     arch: str
     """Of the machine, empty where no context says it."""
-    context_ids: list[str]
-    launches: int
-    """Launches that gave values."""
+    by_launch: np.ndarray
+    """Of `LAUNCH`: every record of the cell, those whose values count first."""
     clusters: int
     """Groups of launches close in time, which share the machine's state; 0 where the records do not
     say when they were."""
@@ -113,11 +127,6 @@ class Summary(Struct, frozen=True, kw_only=True):
     batch: Quantiles | None
     small: Quantiles | None
     """Of all launches together, without their histogram."""
-    total_mops: Annotated[float, _MIDDLE]
-    fairness: Annotated[float, _EVEN]
-    thread_ns: Annotated[list[float], _BY_THREAD]
-    thread_ticks: Annotated[list[float], _BY_THREAD]
-    thread_ops: Annotated[list[int], _COUNTS]
     modes: list[Mode]
     """Groups that the launches fall into; more than one: metastable (judged over all cells of the
     machine together)."""
@@ -127,35 +136,13 @@ class Summary(Struct, frozen=True, kw_only=True):
     lines_spread: float
     """(p95 - p5) / median over lines."""
     flags: list[str]
-    cpus: list[int]
-    placement_class: str
-    stop: Annotated[str, _MOST_OFTEN]
     unit: str
     """What `unit_ns` holds one median of: ``launch`` (launches of one cluster are one), or in one
     launch ``line``, ``block`` or ``window``; ``none``."""
     unit_ns: list[float]
     """Medians of the issue interval that the interval is made of."""
-    place_by_launch: dict[str, int]
-    """Where each launch placed its timed functions, as distance from a 64-byte boundary: launches
-    that share it share its luck."""
-    by_launch: dict[str, float]
-    """Median issue interval of each launch, by context."""
-    exposed_by_launch: dict[str, float]
-    rounds: dict[str, dict[float, float]]
-    """Issue interval of each window, by context and round: what comparisons pair. A launch whose
-    records do not say which windows share a round is left out."""
-    exposed_rounds: dict[str, dict[float, float]]
-    baseline_by_launch: dict[str, float]
-    mops_by_launch: dict[str, float]
-    baseline_reach_ns: float
-    """From the 10th to the 90th percentile of the baseline loop's windows, median over launches."""
-    line_figures: dict[str, dict[int, tuple[float, float, float, int]]]
-    """Least, median and most of the windows on each line, and their number, by launch; only where
-    `judged_near_or_far`."""
-    windows: int
-    discarded: Annotated[int, _ALL]
     metrics: dict[str, float]
-    drawn: Annotated[DrawnCosts | None, _FIRST] = None
+    drawn: DrawnCosts | None = None
     emulated: bool
     withheld: str = ""
     """Why there is no exposed cost: the baseline loop is ``not_proportional`` or ``not_steady`` at
@@ -167,6 +154,105 @@ class Summary(Struct, frozen=True, kw_only=True):
     far_lines: int = 0
     published: bool
     """Only percentiles are known: a median without an interval."""
+
+    def of_launches(self, figure: str) -> dict[str, float]:
+        """A number of `LAUNCH` for each launch that has it and whose values count, by context; of
+        exposed costs none where they are withheld."""
+        rows = self._counted
+        if figure == "exposed_ns" and self.exposed is None:
+            return {}
+        pairs = zip(rows["context_id"].tolist(), rows[figure].tolist(), strict=True)
+        return {launch: value for launch, value in pairs if math.isfinite(value)}
+
+    def of_rounds(self, figure: str) -> dict[str, dict[float, float]]:
+        """The same of each window, ``issue_ns`` or ``exposed_ns``, by context and round."""
+        return {
+            row["context_id"]: {
+                name: ns
+                for name, ns in row["rounds"][["round", figure]].tolist()
+                if math.isfinite(ns)
+            }
+            for row in self._counted
+            if row["rounds"].size
+        }
+
+    def of_lines(self) -> dict[tuple[str, int], list]:
+        """The figures of `LINE` by context and line."""
+        return {
+            (row["context_id"], line): figures
+            for row in self._counted
+            for line, *figures in row["lines"].tolist()
+        }
+
+    @property
+    def _counted(self) -> np.ndarray:
+        return self.by_launch[self.by_launch["usable"]]
+
+    @property
+    def context_ids(self) -> list[str]:
+        return sorted(set(self.by_launch["context_id"]))
+
+    @property
+    def launches(self) -> int:
+        """Launches that gave values."""
+        return int((self._counted["windows"] > 0).sum()) or len(self._counted)
+
+    @property
+    def windows(self) -> int:
+        return int(self._counted["windows"].sum())
+
+    @property
+    def discarded(self) -> int:
+        """Windows that were not kept."""
+        return int(self._counted["discarded"].sum())
+
+    @property
+    def places(self) -> dict[str, int]:
+        """Where each launch placed its timed functions, bytes beyond a 64-byte boundary."""
+        rows = self.by_launch
+        return dict(zip(rows["context_id"], rows["loop_offset_bytes"].tolist(), strict=True))
+
+    @property
+    def baseline_reach_ns(self) -> float:
+        """From the 10th to the 90th percentile of the baseline loop's windows, median over
+        launches."""
+        return median_of(self._counted["baseline_reach_ns"], 0.0)
+
+    @property
+    def total_mops(self) -> float:
+        """All threads' operations per microsecond, median over launches."""
+        return median_of(self._counted["total_mops"], 0.0)
+
+    @property
+    def fairness(self) -> float:
+        return median_of(self._counted["fairness"], 1.0)
+
+    @property
+    def thread_ns(self) -> list[float]:
+        return _each_thread(self._counted["thread_ns"])
+
+    @property
+    def thread_ticks(self) -> list[float]:
+        return _each_thread(self._counted["thread_ticks"])
+
+    @property
+    def thread_ops(self) -> list[int]:
+        return list(map(int, _each_thread(self._counted["thread_ops"])))
+
+    @property
+    def stop(self) -> str:
+        """What ended most launches."""
+        values = self._counted["stop"].tolist()
+        return max(values, key=values.count, default="")
+
+    @property
+    def cpus(self) -> list[int]:
+        """Of the first launch, timed thread first."""
+        return self.by_launch[0]["cpus"]
+
+    @property
+    def placement_class(self) -> str:
+        return self.by_launch[0]["placement_class"]
 
     @property
     def usable(self) -> bool:
@@ -210,20 +296,12 @@ class Summary(Struct, frozen=True, kw_only=True):
     @property
     def one_launch(self) -> bool:
         """Fewer than two launches: no interval, and nothing that a claim can rest on."""
-        return not self.published and len(self.by_launch) < 2
+        return not self.published and len(self.of_launches("issue_ns")) < 2
 
 
 def machines_of(summaries: Iterable[Summary]) -> dict[str, list[Summary]]:
     """Summaries by their machine's id."""
     return grouped(summaries, lambda s: s.machine_id)
-
-
-MADE_OF_LAUNCHES: dict[str, Callable[[list], Any]] = {
-    name: hint.__metadata__[0].extra["made"]
-    for name, hint in get_type_hints(Summary, include_extras=True).items()
-    if hasattr(hint, "__metadata__")
-}
-"""The fields of a `Summary` that say themselves how they are made of the launches' values."""
 
 
 def figure_of(summary: Summary) -> str:

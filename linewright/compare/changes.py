@@ -79,17 +79,17 @@ def _obstacle(before: Summary, after: Summary, figure: str) -> Obstacle | None:
             return Obstacle("status", side, summary.status, summary.reason)
         if summary.emulated:
             return Obstacle("emulated", side)
-        if not summary.by_launch:
+        if not summary.of_launches("issue_ns"):
             return Obstacle("published", side)
         if exposed and summary.withheld:
             return Obstacle("withheld", side, summary.withheld)
-        if exposed and not summary.exposed_by_launch:
+        if exposed and not summary.of_launches("exposed_ns"):
             return Obstacle("no_baseline", side)
     return None
 
 
 def _figures(summary: Summary, figure: str) -> dict[str, float]:
-    return summary.exposed_by_launch if figure == "exposed" else summary.by_launch
+    return summary.of_launches(f"{figure}_ns")
 
 
 def _contrast(
@@ -99,7 +99,7 @@ def _contrast(
     scale = "ns" if figure == "exposed" else "ratio"
     if beside:
         turned = {k: two[beside[k]] for k in one if beside.get(k) in two}
-        return paired_t(turned, one, scale, before.place_by_launch)
+        return paired_t(turned, one, scale, before.places)
     if len({before.machine_id, after.machine_id}) > 1:
         return welch_t(list(two.values()), list(one.values()), scale)
     # All launches in order of time; of moments that are not known, the first side's come first.

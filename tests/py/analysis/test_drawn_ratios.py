@@ -52,7 +52,7 @@ def test_launches_of_a_simulation_say_nothing_of_what_the_constants_leave_open()
     launch."""
     first, second = two(drawn(10, spread(0.1, 1)), drawn(11, spread(0.1, 2)))
     truth = 1.02
-    launches = paired_t(first.by_launch, second.by_launch)
+    launches = paired_t(first.of_launches("issue_ns"), second.of_launches("issue_ns"))
     assert launches.high < 0.95 and not launches.low <= truth <= launches.high
     found = cost_ratio(first, second)
     assert found.low <= found.value <= found.high and found.low <= truth <= found.high
@@ -147,7 +147,7 @@ def test_a_band_holds_the_ratio_of_as_many_machines_as_it_says() -> None:
         first, second = two(drawn(10, factors[0]), drawn(11, factors[1]))
         found = {
             "draws": cost_ratio(first, second),
-            "launches": paired_t(first.by_launch, second.by_launch),
+            "launches": paired_t(first.of_launches("issue_ns"), second.of_launches("issue_ns")),
         }
         for name, c in found.items():
             held[name] += c.low <= truth <= c.high

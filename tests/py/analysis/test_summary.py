@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linewright.analysis import findings, summarise
+from linewright.analysis.summary import LAUNCH
 from linewright.say.verdict import verdict
 from linewright.schema import Discards, Quantiles
 from support.analysis_samples import cell, context, contexts_of, launches, published, record
@@ -280,8 +281,14 @@ def numbers_in(value):
 def test_odd_but_valid_records_neither_raise_nor_yield_nan(records, known):
     contexts = contexts_of(records) if known else []
     summaries = summarise(contexts, records)
+    assert sum(len(summary.by_launch) for summary in summaries) == len(records)
     for summary in summaries:
-        assert all(math.isfinite(x) for x in numbers_in(msgspec.to_builtins(summary)))
+        said = msgspec.to_builtins(summary, enc_hook=len)
+        launches = [summary.of_launches(name) for name in LAUNCH.names if LAUNCH[name].kind == "f"]
+        windows = [summary.of_rounds(name) for name in ("issue_ns", "exposed_ns")]
+        merged = [summary.total_mops, summary.fairness, summary.thread_ns]
+        parts = [said, launches, windows, list(summary.of_lines().values()), merged]
+        assert all(math.isfinite(x) for x in numbers_in(parts))
     for text in verdict(summaries, contexts):
         assert "nan" not in text.lower() and "inf" not in text.lower().replace("infer", "")
     assert all(

@@ -60,5 +60,5 @@ def test_the_simulated_machine_has_the_costs_and_the_noise_that_it_is_given(clai
         if s.cell.contender == "none" and not s.cell.work_iters
     )
     assert summary.issue.median_ns == pytest.approx(5.0, rel=0.02)
-    logs = np.log(list(summary.by_launch.values()))
+    logs = np.log(list(summary.of_launches("issue_ns").values()))
     assert logs.std() == pytest.approx(0.10, rel=0.15)
