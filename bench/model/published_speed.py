@@ -16,10 +16,12 @@ ROOT = next(path for path in Path(__file__).resolve().parents if (path / "pyproj
 VENV = ROOT / ".venv" / "bin" / "python"
 if sys.prefix == sys.base_prefix and VENV.exists():
     os.execv(VENV, [str(VENV), *sys.argv])
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "bench" / "published")]
 BUILT = ROOT / "build" / "bench" / "model" / "linewright-model"
 if BUILT.exists():
     os.environ.setdefault("LINEWRIGHT_MODEL", str(BUILT))
+
+import published  # noqa: E402
 
 from linewright.model import calibration, machine_file, observations  # noqa: E402
 from linewright.model.ensemble import draws  # noqa: E402
@@ -34,7 +36,8 @@ def matrix():
     """The published cells as a plan."""
     target = ModelTarget(machine_file.find(NAME))
     table = ROOT / "tests/py/data/rmw-arm64-server-2025.csv"
-    return calibration.plan_of(observations.read(str(table), target.forms()))
+    _, records = published.from_table(table.read_text(), table.name)
+    return calibration.plan_of(observations.from_records(records, table.name, forms=target.forms()))
 
 
 def half(first: int) -> int:

@@ -5,40 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from linewright.analysis import Summary, summarise
+from linewright.analysis import Summary
 from linewright.analysis.machine_answers import machines_with_answers
 from linewright.errors import UserError
 from linewright.records.select import matches
 from linewright.records.store import Store
 from linewright.say import cell_document, cell_rows, cell_tables
 from linewright.say.machine_document import documents, for_programs
-from linewright.schema import Context, Record
+from linewright.schema import Context
 from linewright.show import plain
 from linewright.show.console import console_for, print_json
-from linewright.show.export import csv, published_columns
+from linewright.show.export import csv
 from linewright.show.formats import View
 from linewright.show.terminal import print_documents
 from linewright.show.text_tables import print_cells, print_tables
 
 MOST_NAMED = 8
 """Cells that a refusal names before it counts the rest."""
-
-
-def show_records(
-    contexts: Sequence[Context], records: Sequence[Record], form: str, view: View = View.SCREEN
-) -> None:
-    """Print records in one of `linewright.show.formats.FORMATS`, summarised unless the format
-    wants every window."""
-    if form != "published":
-        show_summaries(summarise(contexts, records), contexts, form, view)
-        return
-    wide = all(record.plan == "wide" for record in records)
-    sys.stdout.write(
-        published_columns.wide_as_csv(contexts, records)
-        if wide
-        else published_columns.as_csv(records)
-    )
-    sys.stdout.flush()
 
 
 def show_summaries(

@@ -419,9 +419,11 @@ def _show(contexts: list[Context], rows: list[Record], form: str) -> None:
     if form == "none":
         return
     # Imports NumPy, which takes longer than a refusal or the help may.
+    from linewright.analysis import summarise
     from linewright.commands import _result_formats as result_formats
 
-    result_formats.show_records(contexts, rows, *form_and_view(form, False))
+    summaries = summarise(contexts, rows)
+    result_formats.show_summaries(summaries, contexts, *form_and_view(form, False))
 
 
 def _take(

@@ -39,9 +39,6 @@ def show(
         stored.read()
         require(len(stored), files, "show")
         contexts = list(stored.contexts.values())
-        if form == "published":
-            result_formats.show_records(contexts, list(stored.records()), form)
-            return DONE
         summaries = loading.summarised(stored).summaries
         if view == View.WHY:
             result_formats.show_why(why, summaries, stored)

@@ -14,7 +14,6 @@ from linewright.commands._options import set_option
 from linewright.errors import DONE, UserError, cannot_write
 from linewright.plans.definition import Parameter, values_of
 from linewright.records import bounded
-from linewright.records.futex_table import PROGRAMS, from_table
 from linewright.run.programs import find_workload
 from linewright.show.console import console_for, note
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from linewright.trial.workload_sweep import SweepRun
 
 ORDER = 37
+PROGRAMS = ("futex-hash", "futex-wake", "futex-wake-parallel", "futex-requeue", "futex-lock-pi")
 PARAMETERS = (
     Parameter(
         "threads", "counts", None, "numbers of threads, 1 and every CPU if not said", 1, 1024
@@ -51,9 +51,6 @@ def sweep(
             "their setting is the baseline."
         ),
     ] = None,
-    beside: Annotated[
-        str | None, typer.Option(help="A published table, program,threads,unit,off,on.")
-    ] = None,
     more: set_option(PARAMETERS) = None,
 ) -> int:
     """Sweep workloads over thread counts: threads × option off and on, with intervals."""
@@ -69,7 +66,6 @@ def sweep(
         values["runs"],
         f"{1e3 * values['duration']:g}ms",
     )
-    published = from_table(bounded.read_text(beside), beside) if beside else None
     earlier = _earlier(save, asked.settings)
     workload, rounds = find_workload(), asked.rounds
 
@@ -81,7 +77,7 @@ def sweep(
         samples = engine.run(asked, workload, show)
         stream.write(engine.written(samples, heading=not earlier))
     every = [*earlier, *samples]
-    print_tables(sweep_document(every, published), console_for(sys.stdout))
+    print_tables(sweep_document(every), console_for(sys.stdout))
     seen = len({s.setting for s in every})
     if text := too_few(rounds, seen, "--set runs="):
         note(text)

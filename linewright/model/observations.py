@@ -1,4 +1,4 @@
-"""What a machine is calibrated with: a published table or a record file, as cells with one figure
+"""What a machine is calibrated with: a record file, measured or published, as cells with one figure
 each."""
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from msgspec import Struct
 from linewright.errors import UserError
 from linewright.forms import Form
 from linewright.model.machine_file import need
-from linewright.records import bounded
 from linewright.records import files as records
-from linewright.records.published_tables import from_table
 from linewright.schema import Cell, Record
 
 UNSTEADY = 1.4
@@ -43,46 +41,46 @@ LEAST_OF_STATE = 4
 """Windows that a placement needs before it counts as one."""
 
 
-def read(path: str, forms: list[Form], moved: bool = False) -> list[Observation]:
-    """The observations of a table (``.csv``) or of a record file; UserError says which line cannot
-    be.
+def read(path: str, forms: Iterable[Form], moved: bool = False) -> list[Observation]:
+    """The observations of a record file, of published records those with the machine's `forms`;
+    UserError says which line cannot be.
 
     `moved`: a hypervisor moved the CPUs during the run, see `placements`.
     """
-    if path.endswith(".csv"):
-        return read_table(bounded.read_text(path), path, forms)
-    return from_records((line.value for line in records.Reader(path)), path, moved)
+    return from_records((line.value for line in records.Reader(path)), path, moved, forms)
 
 
-def read_table(text: str, where: str, forms: list[Form]) -> list[Observation]:
-    """Rows in the columns of the published table; the work and the contender's spacing are
+def _published(record: Record, forms: dict[str, Form], where: str) -> Observation:
+    """A cell of which only percentiles were published; its work and its contender's spacing are
     NOP-loop iterations."""
-    known = {form.name: form for form in forms}
-    found = []
-    for record in from_table(text, where)[1]:
-        cell, times = record.cell, record.batch
-        allowed = f"allowed: {', '.join(sorted(known))}"
-        need(cell.form in known, f"the machine has no form {cell.form!r}", where, allowed)
-        need(times.p50_ns > 0, f"{cell.id} takes no time", where, "nanoseconds above 0")
-        form = known[cell.form]
-        changes = {"operation": form.operation, "width_bits": form.width_bits}
-        changes |= {"order": form.order, "work": "nop_loop"}
-        cell = msgspec.structs.replace(cell, **changes)
-        found.append(Observation(cell=cell, ns=times.p50_ns, p95_ns=times.p95_ns))
-    return found
+    cell, times = record.cell, record.batch
+    allowed = f"allowed: {', '.join(sorted(forms))}"
+    need(cell.form in forms, f"the machine has no form {cell.form!r}", where, allowed)
+    need(times.p50_ns > 0, f"{cell.id} takes no time", where, "nanoseconds above 0")
+    form = forms[cell.form]
+    changes = {"operation": form.operation, "width_bits": form.width_bits, "order": form.order}
+    cell = msgspec.structs.replace(cell, work="nop_loop", **changes)
+    return Observation(cell=cell, ns=times.p50_ns, p95_ns=times.p95_ns)
 
 
 Launches = dict[int, list[float]]
 """A cell's windows by launch."""
 
 
-def from_records(values: Iterable[object], where: str, moved: bool = False) -> list[Observation]:
-    """Cells of measured records: the median over launches of each launch's median window. Simulated
-    ones are refused."""
+def from_records(
+    values: Iterable[object], where: str, moved: bool = False, forms: Iterable[Form] = ()
+) -> list[Observation]:
+    """Cells of measured records: the median over launches of each launch's median window; of
+    published ones the percentiles. Simulated ones are refused."""
     windows: dict[str, Launches] = defaultdict(lambda: defaultdict(list))
     cells: dict[str, Cell] = {}
+    published, known = [], {form.name: form for form in forms}
     for value in values:
-        if not isinstance(value, Record) or value.status != "ok" or not value.window_ns:
+        if not isinstance(value, Record) or value.status != "ok":
+            continue
+        if value.plan == "published" and value.batch and not value.window_ns:
+            published.append(_published(value, known, where))
+        if not value.window_ns:
             continue
         if "simulated" in value.flags:
             raise UserError(
@@ -92,12 +90,11 @@ def from_records(values: Iterable[object], where: str, moved: bool = False) -> l
             continue
         cells[value.id] = value.cell
         windows[value.id][value.launch] += value.window_ns
-    if not cells:
+    if not cells and not published:
         raise UserError("no measured cell that the model knows", where)
     placed = [(cells[cell_id], launches) for cell_id, launches in windows.items()]
-    return [
-        _observed(cell, launches) for cell, launches in (placements(placed) if moved else placed)
-    ]
+    measured = placements(placed) if moved else placed
+    return published + [_observed(cell, launches) for cell, launches in measured]
 
 
 def _observed(cell: Cell, launches: Launches) -> Observation:

@@ -4,11 +4,10 @@ and a sweep of workloads, which is a trial at every number of threads."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 from linewright import numbers, policy
-from linewright.records.futex_table import FutexRow
 from linewright.say.columns import Column, table_of
 from linewright.say.document import Document, TextTable, document_of
 from linewright.say.phrases import modes_text
@@ -181,17 +180,12 @@ def document(session: Session, samples: Sequence[ProgramRun], trial: TrialVerdic
     return document_of(headline=decisions(trial), tables=[figures])
 
 
-Published = Mapping[tuple[str, int | None], FutexRow]
-"""Rows of a published table by program and threads."""
-
-
-def sweep_document(samples: Sequence[SweepRun], published: Published | None = None) -> Document:
-    """A row for each program and number of threads, with the medians, the change against the first
-    setting as an interval, and the published figures."""
+def sweep_document(samples: Sequence[SweepRun]) -> Document:
+    """A row for each program and number of threads, with the medians and the change against the
+    first setting as an interval."""
     names = list(dict.fromkeys(s.setting for s in samples))
     about = {s.program: s for s in samples}
     units = {s.unit: "higher" if s.higher_is_better else "lower" for s in samples}
-    beside = {} if published is None else {"published: off, on, change": published}
     rows = [
         [
             program,
@@ -199,17 +193,14 @@ def sweep_document(samples: Sequence[SweepRun], published: Published | None = No
             str(threads),
             *(_four_digits(s.median) for s in trial.settings),
             *(_with_mark(comparison) for comparison in trial.comparisons),
-            *(_published(table, program, threads) for table in beside.values()),
         ]
         for (program, threads), trial in sorted(judgement(samples).items())
     ]
-    headings = [*names, *(f"change of {name}" for name in names[1:]), *beside]
+    headings = [*names, *(f"change of {name}" for name in names[1:])]
     notes = [
         sentence_as_written(f"Of {unit} {which} is better.", basis="run")
         for unit, which in units.items()
     ]
-    if any("*" in row[-1] for row in rows):
-        notes.append(sentence_as_written("* published without its number of threads.", basis="run"))
     table = TextTable(
         title="",
         headings=["workload", "unit", "threads", *headings],
@@ -218,15 +209,6 @@ def sweep_document(samples: Sequence[SweepRun], published: Published | None = No
         notes=notes,
     )
     return document_of(tables=[table])
-
-
-def _published(table: Published, program: str, threads: int) -> str:
-    row = table.get((program, threads)) or table.get((program, None))
-    if row is None:
-        return numbers.ABSENT
-    change = numbers.rounded(100 * row.change, 1, True)
-    ends = f"{numbers.plain(row.off, 6)}  {numbers.plain(row.on, 6)}"
-    return f"{ends}  {change} %{'' if row.threads else ' *'}"
 
 
 def _four_digits(value: float | None) -> str:

@@ -7,7 +7,7 @@ from enum import Enum
 
 from linewright.errors import choice, contradiction
 
-FORMATS = ("table", "plain", "json", "csv", "published")
+FORMATS = ("table", "plain", "json", "csv")
 
 
 class View(Enum):

@@ -1,4 +1,4 @@
-"""`linewright calibrate`: fit a described machine's constants to a table or to records, and say
+"""`linewright calibrate`: fit a described machine's constants to records, and say
 what the data pin."""
 
 from __future__ import annotations
@@ -40,9 +40,7 @@ PARAMETERS = (
 def calibrate(
     data: Annotated[
         str,
-        typer.Argument(
-            metavar="DATA", help="Published table (.csv) or record file of the machine."
-        ),
+        typer.Argument(metavar="DATA", help="Record file of the machine."),
     ],
     start: Annotated[str, typer.Option("--from", help="Machine, or machine file, to begin with.")],
     output: Annotated[str, typer.Option("--output", "-o", help="Machine file to write.")],

@@ -72,5 +72,5 @@ def build(inputs: Inputs) -> Plan:
     )  # fmt: skip
 
 
-SUMMARY = "the cells of the arm64 table of November 2025, for --format published"
+SUMMARY = "the cells of the arm64 table of November 2025"
 PLAN = BuiltIn("published", SUMMARY, PARAMETERS, build, budget_s=300.0)

@@ -13,6 +13,7 @@ from linewright.errors import UserError
 from linewright.model import machine_file, observations
 from linewright.model.simulated_target import ModelTarget
 from tests.py.support.model import CALIBRATED, mangled
+from tests.py.support.published import published
 
 ROOT = next(path for path in Path(__file__).resolve().parents if (path / "pyproject.toml").exists())
 
@@ -26,7 +27,8 @@ def main() -> None:
     for seed in itertools.count():
         for broken in mangled(table, seed):
             with contextlib.suppress(UserError):
-                observations.read_table(broken.decode("utf-8", "replace"), "table", forms)
+                _, rows = published.from_table(broken.decode("utf-8", "replace"), "table")
+                observations.from_records(rows, "table", forms=forms)
         for broken in mangled(files[seed % len(files)], seed, 30):
             with contextlib.suppress(UserError):
                 machine_file.resolve(machine_file.parse(broken, "file"))

@@ -44,10 +44,8 @@ MOST = 80
 of ``--set``."""
 CELL = "add/lock_add/u64/full/same_line/ci0/w0/auto/l8/t2"
 SIMULATED = "add/stadd/u64/relaxed/none/ci0/w0/auto/l1/t1"
-TABLE = DATA / "rmw-arm64-server-2025.csv"
-FUTEX = DATA / "futex-arm64-server-2025.csv"
 TRIAL = "trial --env A=1 --env A=2 --runs 2 --set warmup=0"
-CALIBRATE = f"calibrate {TABLE} --from arm64-server-2025 -o m.toml"
+CALIBRATE = "calibrate table.jsonl --from arm64-server-2025 -o m.toml"
 LINES = {
     "measure": "measure --only plain_add --set launches=1 -o new.jsonl {}",
     "show": "show r.jsonl {}",
@@ -63,7 +61,6 @@ LINES = {
     "sweep": "sweep futex-wake --set threads=1 --set duration=10ms {}",
     "compare": "compare r.jsonl r2.jsonl {}",
     "export": "export r.jsonl -o new.csv {}",
-    "import": f"import {TABLE} {{}}",
     "run": "run {} true",
     "inspect": "inspect /bin/true {}",
     "torture": "torture srcu --set seconds=0 {}",
@@ -126,7 +123,6 @@ VALUES = {
     "sweep": {
         "--settings": ("off:default", "default//x"),
         "--save": ("runs.csv", "absent/runs.csv"),
-        "--beside": (str(FUTEX), "absent.csv"),
         "--set": ("runs=2", "runs=none"),
     },
     "compare": {
@@ -142,7 +138,6 @@ VALUES = {
         "--output": ("other.csv", "absent/r.csv"),
         "--only": ("lock_add", "nothing"),
     },
-    "import": {"--output": ("i.jsonl", "absent/i.jsonl")},
     "run": {"--atomics": ("llsc", "near")},
     "torture": {"--set": ("seed=2", "seed=none")},
     "probe": {
@@ -192,6 +187,7 @@ def folder(tmp_path_factory) -> Path:
     rows = [value for value in values if isinstance(value, Record)]
     write(made / "r.jsonl", contexts, rows)
     shutil.copy(made / "r.jsonl", made / "r2.jsonl")
+    write(made / "table.jsonl", *analysis_samples.published())
     found = find_results.result(find_results.line())
     (made / "found.json").write_bytes(msgspec.json.encode(found))
     run = workload_sweep.SweepRun("futex-wake", 1, "ms", False, "off", 0, 1.0)

@@ -20,7 +20,7 @@ from linewright.wings import PACKAGE
 from support import machines
 from support.analysis_samples import write
 from support.command_lines import COMMAND, COMMANDS, complaint
-from support.places import DATA, ROOT
+from support.places import ROOT
 
 PAGES = sorted(
     ROOT / name
@@ -174,7 +174,6 @@ READING = (
     "compare",
     "report",
     "export",
-    "import",
     "plans",
     "machines",
     "inspect",
@@ -202,11 +201,10 @@ def lay_out(folder: Path, words: list[str]) -> None:
     """The files that a line reads, where none lies yet."""
     for before, word in pairwise(words):
         path = folder / word
-        given = before not in ("-o", "--output") and path.suffix in (".csv", ".json", ".jsonl")
+        given = before not in ("-o", "--output") and path.suffix in (".json", ".jsonl")
         if given and not path.exists():
             path.parent.mkdir(exist_ok=True)
-            kind = "table.csv" if path.suffix == ".csv" else "records.jsonl"
-            shutil.copy(folder / "laid" / kind, path)
+            shutil.copy(folder / "laid" / "records.jsonl", path)
 
 
 @pytest.mark.slow
@@ -226,7 +224,6 @@ def test_every_command_line_that_needs_no_other_machine_runs(real, name: str) ->
     values = machines.records("arm64-far")
     contexts = [value for value in values if isinstance(value, Context)]
     write(laid / "records.jsonl", contexts, [v for v in values if isinstance(v, Record)])
-    shutil.copy(DATA / "rmw-arm64-server-2025.csv", laid / "table.csv")
     shutil.copy(ROOT / "machines/arm64-server-2025.toml", real.directory / "mine.toml")
     refused = {}
     for line in sorted(lines):

@@ -20,6 +20,7 @@ from support.analysis_samples import record, write
 from support.command_lines import COMMAND, refused
 from support.network import own_network
 from support.places import DATA, ROOT
+from support.published import published
 from support.said import check_sentences
 
 RUN = (
@@ -142,7 +143,6 @@ def reader(real, tmp_path: Path):
 def lay_out(reader) -> None:
     """The files that lines read."""
     folder = reader.directory
-    shutil.copy(DATA / "futex-arm64-server-2025.csv", folder / "table.csv")
     (folder / "tests/py").mkdir(parents=True)
     (folder / "tests/py/data").symlink_to(DATA)
     (folder / "hosts.txt").write_text("local  # this machine\n")
@@ -150,7 +150,7 @@ def lay_out(reader) -> None:
     (folder / "mine.toml").write_text(machine)
     rows = (DATA / "rmw-arm64-server-2025.csv").read_text().splitlines()
     few = [row for row in rows if row.startswith(TABLE_ROWS)]
-    (folder / "TABLE.csv").write_text("\n".join(few) + "\n")
+    write(folder / "TABLE.jsonl", *published.from_table("\n".join(few) + "\n", "TABLE.csv"))
     values = [v for v in machines.records("x86-vm") if isinstance(v, Context) or v.launch < 2]
     contexts = [v for v in values if isinstance(v, Context)]
     records = [r for r in values if isinstance(r, Record) and r.cell.form in CALIBRATED_FORMS]

@@ -3,7 +3,6 @@ read strictly."""
 
 from __future__ import annotations
 
-import contextlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,13 +19,16 @@ from linewright.model.observations import Observation
 from linewright.model.simulated_target import ModelTarget
 from linewright.model.simulator import Simulator, find_model
 from linewright.records.files import decode_line
-from linewright.records.published_tables import COLUMNS
 from linewright.schema import Cell, Record
-from support.model import CALIBRATED, mangled, refusal
-from support.places import DATA
+from support.model import CALIBRATED, refusal
+from support.published import TABLE, published
 
 START = "arm64-server-generic"
-TABLE = DATA / "rmw-arm64-server-2025.csv"
+
+
+def of_table(text: str, forms) -> list[Observation]:
+    """The observations of a published table."""
+    return observations.from_records(published.from_table(text, "table")[1], "table", forms=forms)
 
 
 @pytest.fixture(scope="module")
@@ -230,7 +232,7 @@ def test_handoffs_of_cpus_that_were_moved_are_two_placements() -> None:
 
 def test_a_cell_that_only_the_model_finds_unsteady_is_a_miss(forms) -> None:
     """Such cells take part in no fit; that the model was off there is not lost with them."""
-    found = observations.read(str(TABLE), forms)
+    found = of_table(TABLE.read_text(), forms)
     steady = [o for o in found if o.cell.id.startswith("add/llsc_add/") and not o.unsteady]
     contended = [o for o in steady if o.cell.contender == "same_line"]
     with Simulator(find_model(), windows=6, ops=1000) as simulator:
@@ -246,26 +248,10 @@ def test_too_few_cells_are_refused() -> None:
 
 
 def test_the_published_table_is_read_whole(forms) -> None:
-    found = observations.read(str(TABLE), forms)
+    found = of_table(TABLE.read_text(), forms)
     assert len(found) == 32
     assert sum(o.unsteady for o in found) == 3
     assert found[3].cell.contender_iters == 10
-
-
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        ("stadd,none,,0,63.65,65.02", "6 fields"),
-        ("stadd,placebo,,0,5,5,5", "contender 'placebo'"),
-        ("stadd,same_line,,0,5,5,5", "invalid literal"),
-        ("stadd,none,,-1,5,5,5", "'-1' is not from 0"),
-        ("stadd,none,,0,inf,5,5", "'inf' is not from 0"),
-    ],
-)
-def test_wrong_rows_are_refused_with_their_line(row: str, words: str, forms) -> None:
-    head = ",".join(COLUMNS)
-    with pytest.raises(UserError, match=f"table: line 3 .*{words}"):
-        observations.read_table(f"# a table\n{head}\n{row}\n", "table", forms)
 
 
 @pytest.mark.parametrize(
@@ -277,13 +263,7 @@ def test_wrong_rows_are_refused_with_their_line(row: str, words: str, forms) -> 
 )
 def test_rows_that_nothing_can_be_fitted_to_are_refused(row: str, words: str, forms) -> None:
     with pytest.raises(UserError, match=words):
-        observations.read_table(f"{','.join(COLUMNS)}\n{row}\n", "table", forms)
-
-
-def test_a_mangled_table_is_never_more_than_refused(forms) -> None:
-    for broken in mangled(TABLE.read_bytes(), 5, 500):
-        with contextlib.suppress(UserError):
-            observations.read_table(broken.decode("utf-8", "replace"), "table", forms)
+        of_table(f"{','.join(published.COLUMNS)}\n{row}\n", forms)
 
 
 def test_simulated_records_calibrate_nothing(tmp_path: Path) -> None:
@@ -304,8 +284,9 @@ def test_fits_and_sampling_run_on_a_dask_cluster(tmp_path: Path, capsys) -> None
         for row in rows
         if row.startswith(("#", "form", "stadd", "ldadd,none", "prfm_keep_stadd,none"))
     ]
-    table = tmp_path / "few.csv"
-    table.write_text("\n".join(few) + "\n")
+    table = tmp_path / "few.jsonl"
+    contexts, rows = published.from_table("\n".join(few) + "\n", "few.csv")
+    table.write_bytes(b"".join(msgspec.json.encode(v) + b"\n" for v in (*contexts, *rows)))
     out = tmp_path / "found.toml"
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, dashboard_address=None

@@ -8,9 +8,10 @@ import tomllib
 import pytest
 
 from linewright.extras import extras
-from support.places import DATA, ROOT
+from support.analysis_samples import published, write
+from support.places import ROOT
 
-TABLE = str(DATA / "rmw-arm64-server-2025.csv")
+TABLE = "table.jsonl"
 NEEDED = {
     "images": ("report", TABLE),
     "parquet": ("export", TABLE, "--format", "parquet", "-o", "r.parquet"),
@@ -53,6 +54,6 @@ def test_the_core_runs_without_any_of_them(command):
     for modules in extras().values():
         for module in modules:
             command.patch.setitem(sys.modules, module, None)
-    assert command("import", TABLE, "-o", "table.jsonl").returncode == 0
+    write(command.directory / TABLE, *published())
     for name in ("show", "advise"):
-        assert command(name, "table.jsonl").returncode == 0
+        assert command(name, TABLE).returncode == 0

@@ -3,9 +3,6 @@ class, honest estimates."""
 
 from __future__ import annotations
 
-import csv
-import io
-
 import pytest
 
 from linewright import plans
@@ -15,8 +12,7 @@ from linewright.plans import definition
 from linewright.plans.definition import Inputs
 from linewright.plans.estimate import estimate_s
 from linewright.plans.grid import SPACINGS, WORKS, partner
-from linewright.schema import Cell, Cpu, Record
-from linewright.show.export import published_columns
+from linewright.schema import Cell, Cpu
 from linewright.topology import Topology
 
 
@@ -188,43 +184,3 @@ def test_unknown_settings_name_what_is_allowed() -> None:
     for bad in ("grid=tiny", "cpus=some", "lines=0", "nosuch=1", "contender_iters=-1", "work="):
         with pytest.raises(UserError, match="allowed|has"):
             build("rmw", bad)
-
-
-def test_published_layout() -> None:
-    cells = {
-        "a": Cell(operation="add", form="stadd", lines=1),
-        "b": Cell(
-            operation="add",
-            form="stadd",
-            lines=1,
-            contender="same_line",
-            contender_iters=10,
-            threads=2,
-        ),
-        "p": Cell(operation="add", form="stadd", lines=1, contender="placebo", threads=2),
-    }
-    records = [
-        Record(
-            linewright_record=2,
-            context_id="0",
-            id=cell.id,
-            cell=cell,
-            plan="published",
-            status="ok",
-            window_ns=[float(n) for n in range(1, 101)],
-        )
-        for cell in cells.values()
-    ]
-    rows = list(csv.reader(io.StringIO(published_columns.as_csv(records))))
-    assert rows[0] == [
-        "form",
-        "contender",
-        "contender_iters",
-        "work_iters",
-        "p50_ns",
-        "p95_ns",
-        "p99_ns",
-    ]
-    assert rows[1] == ["stadd", "none", "", "0", "50.50", "95.05", "99.01"]
-    assert rows[2][:4] == ["stadd", "same_line", "10", "0"]
-    assert len(rows) == 3

@@ -14,11 +14,11 @@ from linewright.errors import UserError
 from linewright.plans import definition
 from linewright.plans.definition import Inputs
 from linewright.schema import Cpu, Plan
-from linewright.show.export import published_columns
 from linewright.topology import Topology
 from support import waiting
 from support.forms import every_form
 from support.places import ROOT
+from support.published import published
 
 FORMS = [form for form in every_form() if form.operation.startswith("wide_")]
 
@@ -133,8 +133,8 @@ def test_the_probe_runs_the_plan_and_its_layout_comes_out(arch: str, tmp_path: P
                 [ns / tick_ns for ns in row.thread_ns], rel=1e-3
             )
         assert row.metrics["wide_reads"] + row.metrics["wide_writes"] > 0
-    table = list(csv.reader(io.StringIO(published_columns.wide_as_csv(contexts, rows))))
-    assert table[0] == list(published_columns.WIDE_COLUMNS)
+    table = list(csv.reader(io.StringIO(published.wide_as_csv(contexts, rows))))
+    assert table[0] == list(published.WIDE_COLUMNS)
     kept = {
         row.cell.form
         for row in rows

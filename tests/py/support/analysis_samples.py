@@ -9,9 +9,8 @@ import msgspec
 import numpy as np
 
 from linewright.analysis.drawn_ratios import ENDS, with_model_error
-from linewright.records import published_tables
 from linewright.schema import Cell, Context, DrawnCosts, Record
-from support.places import DATA
+from support import published as tables
 
 
 def context(
@@ -217,10 +216,8 @@ def points(
 
 
 def published() -> tuple[list[Context], list[Record]]:
-    """The published arm64 server table as `linewright import published` makes records of it."""
-    return published_tables.from_table(
-        (DATA / "rmw-arm64-server-2025.csv").read_text(), "rmw-arm64-server-2025.csv"
-    )
+    """The published arm64 server table as records."""
+    return tables.published.from_table(tables.TABLE.read_text(), tables.TABLE.name)
 
 
 def constructed(

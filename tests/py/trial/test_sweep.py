@@ -1,51 +1,17 @@
-"""`linewright sweep`: thread counts × settings beside the published table, which is read whole."""
+"""`linewright sweep`: thread counts × settings, with intervals."""
 
 from __future__ import annotations
 
 import pytest
 
+from linewright.commands.sweep import PROGRAMS
 from linewright.errors import UserError
-from linewright.records.futex_table import COLUMNS, PROGRAMS, from_table
 from linewright.say.sentence import render_all
 from linewright.say.trial_document import sweep_document
 from linewright.trial import workload_sweep
-from support.places import DATA, ROOT
+from support.places import ROOT
 
-TABLE = DATA / "futex-arm64-server-2025.csv"
-HEAD = ",".join(COLUMNS)
 BUILT = ROOT / "build/native/workload/linewright-workload"
-
-
-def test_the_published_table_says_what_was_published():
-    rows = from_table(TABLE.read_text(), TABLE.name)
-    assert len(rows) == 11 and {program for program, _ in rows} == set(PROGRAMS)
-    changes = {
-        threads: rows["futex-wake", threads].change for threads in (1, 48, 96, 160, 192, 256)
-    }
-    published = {1: 4.76, 48: 16.10, 96: 15.62, 160: 16.72, 192: 10.88, 256: 10.82}
-    for threads, percent in published.items():
-        assert changes[threads] == pytest.approx(-percent / 100, abs=6e-5)
-    assert rows["futex-hash", None].change == pytest.approx(-0.0082, abs=5e-5)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "not a table"),
-        ("program,off,on\n", "not a table"),
-        (f"{HEAD}\n", "without rows"),
-        (f"{HEAD}\nfutex-wake,1,ms,0.1\n", "line 2 is no row"),
-        (f"{HEAD}\nmutex,1,ms,0.1,0.2\n", "line 2 is no row"),
-        (f"{HEAD}\nfutex-wake,0,ms,0.1,0.2\n", "line 2 is no row"),
-        (f"{HEAD}\nfutex-wake,1,s,0.1,0.2\n", "line 2 is no row"),
-        (f"{HEAD}\n# x\nfutex-wake,1,ms,0,0.2\n", "line 3 is no row"),
-        (f"{HEAD}\nfutex-wake,1,ms,nan,0.2\n", "line 2 is no row"),
-        (f"{HEAD}\nfutex-wake,1,ms,1,2\nfutex-wake,1,ms,1,2\n", "twice"),
-    ],
-)
-def test_what_is_no_table_is_refused_by_its_line(text, message):
-    with pytest.raises(UserError, match=message):
-        from_table(text, "t.csv")
 
 
 def samples(off: float, on: float, rounds: int = 12) -> list[workload_sweep.SweepRun]:
@@ -90,19 +56,11 @@ def test_the_first_setting_is_the_baseline_whichever_ran_first(tmp_path, seed: i
 
 
 def test_the_table_has_the_published_shape():
-    published = from_table(TABLE.read_text(), TABLE.name)
-    (table,) = sweep_document(samples(0.0907, 0.0761), published).tables
-    assert table.headings[2:5] == ["threads", "off", "on"]
+    (table,) = sweep_document(samples(0.0907, 0.0761)).tables
+    assert table.headings == ["workload", "unit", "threads", "off", "on", "change of on"]
     assert "Of ms lower is better." in render_all(table.notes)
-    assert table.headings[-1].endswith("off, on, change")
     (row,) = table.rows
-    assert row[:3] == ["futex-wake", "ms", "48"]
-    assert "better" in row[5] and row[6] == "0.0907  0.0761  -16.1 %"
-    other = [s._replace(threads=2) for s in samples(0.1, 0.1)]
-    (table,) = sweep_document(other, published).tables
-    assert "published without its number of threads" in table.notes[-1].text
-    (table,) = sweep_document(other).tables
-    assert len(table.headings) == len(table.rows[0]) == 6
+    assert row[:3] == ["futex-wake", "ms", "48"] and "better" in row[5]
 
 
 def test_the_runs_come_back_from_their_file():
@@ -123,7 +81,7 @@ def test_one_command_sweeps_all_programs_and_two_boots_meet(command):
     one = command(*words, "--settings", "off:default", "--save", "boots.csv")
     assert one.returncode == 0, one.stderr
     assert all(f"{program} " in one.stdout for program in PROGRAMS)
-    two = command(*words, "--settings", "on:default", "--save", "boots.csv", "--beside", TABLE)
+    two = command(*words, "--settings", "on:default", "--save", "boots.csv")
     assert two.returncode == 0 and "different boots" in two.stderr
     lines = [line.split() for line in two.stdout.splitlines()]
     assert sum(line[2:3] in (["1"], ["3"]) for line in lines) == 10
@@ -143,7 +101,6 @@ def test_one_command_sweeps_all_programs_and_two_boots_meet(command):
         ("--settings", "on:"),
         ("--save", "absent/r.csv"),
         ("--set", "runs=0"),
-        ("--beside", "absent.csv"),
     ],
 )
 def test_a_wrong_request_is_refused_in_a_line(command, words):

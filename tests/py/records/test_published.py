@@ -1,19 +1,22 @@
-"""Published data as records: what it says comes through, what it lacks is marked, and a shared CPU
-is flagged."""
+"""The layouts of published tables: their figures as records with what they lack marked, our records
+in their columns."""
 
 from __future__ import annotations
 
-import json
+import csv
+import io
+import subprocess
 
 import pytest
 
 from linewright.analysis import findings, summarise
 from linewright.errors import UserError
-from linewright.records.published_tables import COLUMNS, from_percpu_bench, from_table
-from support.places import DATA
+from linewright.schema import Cell, Record
+from support.published import FUTEX_TABLE, PROGRAM, TABLE, published
 
-TABLE = DATA / "rmw-arm64-server-2025.csv"
-HEAD = ",".join(COLUMNS)
+COLUMNS, FUTEX_COLUMNS = published.COLUMNS, published.FUTEX_COLUMNS
+from_percpu_bench, from_table = published.from_percpu_bench, published.from_table
+HEAD, FUTEX_HEAD = ",".join(COLUMNS), ",".join(FUTEX_COLUMNS)
 
 
 def line(name, c, d, p50, spread=0.5):
@@ -155,25 +158,103 @@ def test_text_without_a_result_is_refused():
         from_percpu_bench("LDADD : p50: 1.2.3 ns p95: 1 ns p99: 1 ns", "out.txt")
 
 
-def test_the_command_writes_records_that_show_report_and_compare_take(command, tmp_path):
+def test_records_in_the_columns_of_the_table():
+    cells = {
+        "a": Cell(operation="add", form="stadd", lines=1),
+        "b": Cell(
+            operation="add",
+            form="stadd",
+            lines=1,
+            contender="same_line",
+            contender_iters=10,
+            threads=2,
+        ),
+        "p": Cell(operation="add", form="stadd", lines=1, contender="placebo", threads=2),
+    }
+    records = [
+        Record(
+            linewright_record=2,
+            context_id="0",
+            id=cell.id,
+            cell=cell,
+            plan="published",
+            status="ok",
+            window_ns=[float(n) for n in range(1, 101)],
+        )
+        for cell in cells.values()
+    ]
+    rows = list(csv.reader(io.StringIO(published.as_csv(records))))
+    assert rows[0] == [
+        "form",
+        "contender",
+        "contender_iters",
+        "work_iters",
+        "p50_ns",
+        "p95_ns",
+        "p99_ns",
+    ]
+    assert rows[1] == ["stadd", "none", "", "0", "50.50", "95.05", "99.01"]
+    assert rows[2][:4] == ["stadd", "same_line", "10", "0"]
+    assert len(rows) == 3
+
+
+def test_the_option_s_table_says_what_was_published():
+    rows = published.futex_from_table(FUTEX_TABLE.read_text(), FUTEX_TABLE.name)
+    assert len(rows) == 11 and {program for program, _ in rows} == set(published.PROGRAMS)
+    changes = {
+        threads: rows["futex-wake", threads].change for threads in (1, 48, 96, 160, 192, 256)
+    }
+    figures = {1: 4.76, 48: 16.10, 96: 15.62, 160: 16.72, 192: 10.88, 256: 10.82}
+    for threads, percent in figures.items():
+        assert changes[threads] == pytest.approx(-percent / 100, abs=6e-5)
+    assert rows["futex-hash", None].change == pytest.approx(-0.0082, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not a table"),
+        ("program,off,on\n", "not a table"),
+        (f"{FUTEX_HEAD}\n", "without rows"),
+        (f"{FUTEX_HEAD}\nfutex-wake,1,ms,0.1\n", "line 2 is no row"),
+        (f"{FUTEX_HEAD}\nmutex,1,ms,0.1,0.2\n", "line 2 is no row"),
+        (f"{FUTEX_HEAD}\nfutex-wake,0,ms,0.1,0.2\n", "line 2 is no row"),
+        (f"{FUTEX_HEAD}\nfutex-wake,1,s,0.1,0.2\n", "line 2 is no row"),
+        (f"{FUTEX_HEAD}\n# x\nfutex-wake,1,ms,0,0.2\n", "line 3 is no row"),
+        (f"{FUTEX_HEAD}\nfutex-wake,1,ms,nan,0.2\n", "line 2 is no row"),
+        (f"{FUTEX_HEAD}\nfutex-wake,1,ms,1,2\nfutex-wake,1,ms,1,2\n", "twice"),
+    ],
+)
+def test_what_is_no_table_of_the_option_is_refused_by_its_line(text, message):
+    with pytest.raises(UserError, match=message):
+        published.futex_from_table(text, "t.csv")
+
+
+def ask(*words):
+    return subprocess.run([PROGRAM, *words], capture_output=True, text=True)
+
+
+def test_the_script_writes_what_the_commands_take(command):
     (command.directory / "out.txt").write_text(UPSTREAM)
-    answer = command("import", "out.txt", "-o", "up.jsonl")
-    assert (
-        answer.returncode == 0
-        and "8 rows are in up.jsonl" in answer.stderr
-        and "shared one CPU" in answer.stderr
-    )
-    assert command("import", TABLE).returncode == 0
-    made = command.directory / "results" / "rmw-arm64-server-2025.jsonl"
-    assert made.exists() and "63.65" in command("show", made, "--format", "csv").stdout
-    assert "published medians, work included" in " ".join(
-        json.loads(command("show", made, "--format", "json").stdout)["verdict"]
-    )
-    assert command("report", made, "up.jsonl", "-o", "r.html").returncode == 0
-    assert "only percentiles" in command.refused("compare", made, made)
-    assert "exists" in command.refused("import", TABLE)
-    assert "No such file" in command.refused("import", "absent.csv")
-    (command.directory / "bytes").write_bytes(b"\xff\xfe")
-    (command.directory / "other").write_text("hello\n")
-    assert "neither a published table" in command.refused("import", "other")
-    assert "UTF-8" in command.refused("import", "bytes")
+    upstream, table = command.directory / "up.jsonl", command.directory / "table.jsonl"
+    upstream.write_text(ask("records", command.directory / "out.txt").stdout)
+    table.write_text(ask("records", TABLE).stdout)
+    assert "63.65" in command("show", table, "--format", "csv").stdout
+    assert "published medians, work included" in command("show", table, "--format", "json").stdout
+    assert command("report", table, upstream, "-o", "r.html").returncode == 0
+    assert "only percentiles" in command.refused("compare", table, table)
+    assert "futex-wake,48,ms,0.0907,0.0761,-16.1" in ask("futex", FUTEX_TABLE).stdout
+    assert ask("rows", table).stdout.startswith(HEAD)
+
+
+def test_the_script_refuses_in_a_line(tmp_path):
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    (tmp_path / "other").write_text("hello\n")
+    for words, message in {
+        ("records", tmp_path / "absent.csv"): "No such file",
+        ("records", tmp_path / "other"): "neither a published table",
+        ("records", tmp_path / "bytes"): "UTF-8",
+    }.items():
+        answer = ask(*words)
+        assert answer.returncode == 2 and message in answer.stderr and not answer.stdout
+        assert answer.stderr.count("\n") == 1

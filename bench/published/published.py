@@ -1,22 +1,41 @@
-"""Records of published data: the columns of a published table, and the output of the upstream
-benchmark.
+#!/usr/bin/env python3
+"""The layouts of published tables: their figures as records, our records in their columns.
 
-They are marked as published: target ``published``, percentiles instead of windows, and a reason
-that says what they lack.  A row whose contender sat on the timed thread's CPU takes exactly twice
-the uncontended time; it is flagged."""
+    published.py records TABLE > table.jsonl    # for linewright show, report and compare
+    published.py rows RECORDS                   # in the columns of the table
+    published.py futex TABLE                    # the kernel's prefetch option, with its changes
+
+TABLE of `records` is a CSV table, form,contender,contender_iters,work_iters,p50_ns,p95_ns,p99_ns,
+or what the upstream percpu_bench prints.  Its records are marked as published: target
+``published``, percentiles instead of windows, and a reason that says what they lack.  A row whose
+contender sat on the timed thread's CPU takes exactly twice the uncontended time; it is flagged."""
 
 from __future__ import annotations
 
+import argparse
 import hashlib
+import os
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
-import msgspec
+ROOT = next(path for path in Path(__file__).resolve().parents if (path / "pyproject.toml").exists())
+VENV = ROOT / ".venv" / "bin" / "python"
+if __name__ == "__main__" and sys.prefix == sys.base_prefix and VENV.exists():
+    os.execv(VENV, [str(VENV), *sys.argv])
+sys.path.insert(0, str(ROOT))
 
-from linewright.errors import UserError
-from linewright.forms import listed
-from linewright.records.bounded import number, table
-from linewright.schema import Cell, Context, Quantiles, Record
+import msgspec  # noqa: E402
+import numpy as np  # noqa: E402
+
+from linewright.errors import LinewrightError, UserError  # noqa: E402
+from linewright.forms import listed  # noqa: E402
+from linewright.records import files  # noqa: E402
+from linewright.records.bounded import number, read_text, table  # noqa: E402
+from linewright.schema import Cell, Context, Quantiles, Record  # noqa: E402
+from linewright.show.export import csv  # noqa: E402
 
 COLUMNS = ("form", "contender", "contender_iters", "work_iters", "p50_ns", "p95_ns", "p99_ns")
 REASON = (
@@ -214,3 +233,123 @@ def _upstream(context_id: str, form: str, found: re.Match[str], cpu: int) -> Rec
     place = f"cpus:{cpu}" + (f",{32 if cpu == 0 else 0}" if spacing else "")
     cell = msgspec.structs.replace(record.cell, placement=place)
     return msgspec.structs.replace(record, cell=cell, id=cell.id, cpus=[cpu])
+
+
+def as_csv(records: Iterable[Record]) -> str:
+    """CSV with the published columns: percentiles of window means, work included, over all launches
+    of a cell.
+
+    The published percentiles are of 100 means of 10,000,000 operations; a window of plan
+    `published` is about as long. ``contender_iters`` is empty without a contender, as in the table.
+    Placebo cells and cells without windows are left out: the published experiment had none."""
+    windows: dict[tuple, list[float]] = {}
+    for record in records:
+        cell = record.cell
+        if cell.contender == "placebo" or not record.window_ns:
+            continue
+        spacing = "" if cell.contender == "none" else cell.contender_iters
+        windows.setdefault((cell.form, cell.contender, spacing, cell.work_iters), []).extend(
+            record.window_ns
+        )
+    rows = (
+        (*row, *(f"{ns:.2f}" for ns in np.percentile(v, [50, 95, 99])))
+        for row, v in windows.items()
+    )
+    return csv.text((dict(zip(COLUMNS, row, strict=True)) for row in rows), COLUMNS)
+
+
+WIDE_COLUMNS = ("form", "threads", "reads_each", "cycles_per_read")
+
+
+def wide_as_csv(contexts: Iterable[Context], records: Iterable[Record]) -> str:
+    """CSV in the layout of the 2009 experiment: N threads read one location; mean ticks of the time
+    source per read.
+
+    A thread's mean is over its kept windows; on x86 a tick is a cycle of the time-stamp counter,
+    not of the core. Records from before ticks were counted give them as nanoseconds over the length
+    of a tick. It has only cells without writes, one row for each form and number of threads over
+    all launches; `reads_each` is the smallest number of reads of any thread in any launch."""
+    tick_ns = {context.context_id: context.tick_ns for context in contexts}
+    rows: dict[tuple[str, int], tuple[list[int], list[float]]] = {}
+    for record in records:
+        if record.cell.params != {"write_percent": 0} or not any(record.thread_ops):
+            continue
+        reads, cycles = rows.setdefault((record.cell.form, record.cell.threads), ([], []))
+        reads.append(min(record.thread_ops))
+        ticks = record.thread_ticks or [ns / tick_ns[record.context_id] for ns in record.thread_ns]
+        cycles.append(float(np.mean(ticks)))
+    flat = ((*row, min(reads), f"{np.median(cycles):.1f}") for row, (reads, cycles) in rows.items())
+    return csv.text((dict(zip(WIDE_COLUMNS, row, strict=True)) for row in flat), WIDE_COLUMNS)
+
+
+FUTEX_COLUMNS = ("program", "threads", "unit", "off", "on")
+UNITS = {"ms": False, "operations/s": True}
+"""Units of a table, and whether more is better."""
+PROGRAMS = ("futex-hash", "futex-wake", "futex-wake-parallel", "futex-requeue", "futex-lock-pi")
+
+
+class FutexRow(NamedTuple):
+    """One line of the table; `threads` is None where the number was not published."""
+
+    program: str
+    threads: int | None
+    unit: str
+    off: float
+    on: float
+
+    @property
+    def change(self) -> float:
+        """Of the figure, as a share: what the option adds to it."""
+        return self.on / self.off - 1
+
+
+def futex_from_table(text: str, where: str) -> dict[tuple[str, int | None], FutexRow]:
+    """Rows by program and threads; UserError names the line that is none."""
+    rows: dict[tuple[str, int | None], FutexRow] = {}
+    for row in table(text, FUTEX_COLUMNS, where, "a table of the option", _futex_row):
+        if rows.setdefault((row.program, row.threads), row) is not row:
+            raise UserError(f"{row.program} at these threads twice", where, "each once")
+    return rows
+
+
+def _futex_row(program: str, threads: str, unit: str, off: str, on: str) -> FutexRow:
+    if program not in PROGRAMS or unit not in UNITS:
+        allowed = f"programs {', '.join(PROGRAMS)}; units {', '.join(UNITS)}"
+        raise ValueError(f"{program!r} in {unit!r} is unknown ({allowed})")
+    count = number(threads, 1, 1e6, int) if threads else None
+    return FutexRow(program, count, unit, number(off, 1e-300, 1e15), number(on, 1e-300, 1e15))
+
+
+def main() -> int:
+    asked = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    kinds = asked.add_subparsers(dest="kind", required=True)
+    for kind, what in (("records", "a table as records"), ("rows", "records as a table"),
+                       ("futex", "the option's table with its changes")):  # fmt: skip
+        kinds.add_parser(kind, help=what).add_argument("file")
+    given = asked.parse_args()
+    try:
+        sys.stdout.write(_answer(given))
+    except LinewrightError as error:
+        print(f"published: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _answer(given: argparse.Namespace) -> str:
+    if given.kind == "records":
+        contexts, records = from_text(read_text(given.file), Path(given.file).name)
+        return "".join(msgspec.json.encode(v).decode() + "\n" for v in (*contexts, *records))
+    if given.kind == "rows":
+        contexts, records = files.read(given.file, lambda text: print(text, file=sys.stderr))
+        wide = all(record.plan == "wide" for record in records)
+        return wide_as_csv(contexts, records) if wide else as_csv(records)
+    rows = futex_from_table(read_text(given.file), given.file).values()
+    columns = (*FUTEX_COLUMNS, "change_percent")
+    flat = (dict(zip(columns, (*row, round(100 * row.change, 1)), strict=True)) for row in rows)
+    return csv.text(flat, columns)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
