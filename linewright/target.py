@@ -1,5 +1,5 @@
-"""What every place that runs plans has in common: this machine, others, the kernel, a simulated
-machine."""
+"""What every place that runs plans has in common, its CPUs among it: this machine, others, the
+kernel, a simulated machine."""
 
 from __future__ import annotations
 
@@ -8,9 +8,27 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from linewright import architectures
 from linewright.forms import Form
-from linewright.schema import Context, Plan, Record
-from linewright.topology import Topology
+from linewright.schema import Context, Cpu, Plan, Record
+
+
+class Topology(Struct, frozen=True, kw_only=True):
+    """The machine's CPUs as the probe sees them."""
+
+    arch: str
+    cpus: list[Cpu]
+    pairs: dict[str, list[str]] = {}
+    """Pairs of usable CPUs, as ``A,B``, by how near they are."""
+
+    @property
+    def word_bits(self) -> int:
+        """Width of the architecture's registers."""
+        return architectures.of(self.arch).word_bits
+
+    def usable(self) -> list[int]:
+        """Numbers of the CPUs that the process may run on."""
+        return [cpu.cpu for cpu in self.cpus if cpu.allowed]
 
 
 class Progress(Struct, frozen=True):

@@ -5,12 +5,16 @@ A wing is a folder with a `wing.py` that holds `WING`. Its commands are the modu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+
+from linewright.errors import UserError
 
 PACKAGE = Path(__file__).parent
 
@@ -86,3 +90,23 @@ def load(reference: str) -> Any:
     """What a ``MODULE:NAME`` names."""
     module, _, function = reference.partition(":")
     return getattr(import_module(module), function)
+
+
+_OF_THE_CORE = {"images": ("altair", "vl_convert"), "parquet": ("pyarrow",)}
+
+
+def extras() -> dict[str, Sequence[str]]:
+    """By the name of the optional dependencies in pyproject.toml, the modules that are asked for:
+    the core's, and those of the wings that are present."""
+    known: dict[str, Sequence[str]] = dict(_OF_THE_CORE)
+    for wing in wings().values():
+        known |= wing.extras
+    return known
+
+
+def need_extra(extra: str, where: str) -> None:
+    """UserError in one line where a library of an extra is missing."""
+    missing = [name for name in extras()[extra] if find_spec(name) is None]
+    if missing:
+        what = f"needs {' and '.join(missing)}, not installed here"
+        raise UserError(what, where, f"pip install 'linewright[{extra}]'")

@@ -8,11 +8,11 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from linewright import extras
 from linewright.commands._options import Only, Records, require
 from linewright.errors import DONE, RunError, UserError, choice
 from linewright.show.console import note
 from linewright.show.new_file import open_new
+from linewright.wings import need_extra
 
 ORDER = 27
 FORMATS = ("csv", "parquet")
@@ -37,7 +37,7 @@ def export(
     if form == "parquet":
         if out == "-" and sys.stdout.isatty():
             raise UserError("Parquet is no text", "--output", "name a file with -o")
-        extras.need("parquet", "--format parquet")
+        need_extra("parquet", "--format parquet")
     data = _exported(form, files, only or ())  # whatever refuses the request does so before a file
     with _open(out) as stream:
         try:

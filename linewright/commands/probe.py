@@ -11,13 +11,17 @@ from typing import Annotated
 import msgspec
 import typer
 
-from linewright.architectures import PROBED
+from linewright.architectures import PROBED, of
 from linewright.commands._options import become
 from linewright.errors import DONE, UserError, cannot_write
+from linewright.forms import Form
 from linewright.plans.request import Request, build
+from linewright.run import probe_questions
 from linewright.run.programs import NAME, find_probe
+from linewright.schema import Cpu
 from linewright.show.console import note
 from linewright.show.new_file import open_new
+from linewright.target import Topology
 
 ORDER = 90
 CONTEXT = {"ignore_unknown_options": True}
@@ -72,7 +76,7 @@ def _hand_out(arch: str, out: str, plan: str | None, settings: list[str]) -> int
     program = loadable(find_probe(arch))
     text = b""
     if plan is not None:
-        from linewright.run.unprobed_machine import UnprobedMachine
+        from linewright.commands.probe import UnprobedMachine
 
         built = build(Request(plan=plan, settings=settings), UnprobedMachine(arch))
         # The probe runs one launch at a time: each gets its share.
@@ -104,3 +108,33 @@ def _write(path: str, data: bytes, mode: int) -> None:
             file.write(data)
     except OSError as error:
         raise cannot_write(path, error) from None
+
+
+CPUS = 2
+"""As many as the plans' pairs of threads need. A machine with one skips those cells and says so in
+its records."""
+
+
+class UnprobedMachine:
+    """Every form of an architecture and two CPUs: the probe there says which forms its CPU
+    lacks."""
+
+    def __init__(self, arch: str) -> None:
+        self.name = f"unprobed:{arch}"
+        self._arch = arch
+
+    def forms(self) -> list[Form]:
+        every = probe_questions.read_forms(probe_questions.ask([find_probe()], "--list-forms=all"))
+        here = [
+            form for form in every if form.arch in ("any", self._arch) or self._shares_generic(form)
+        ]
+        return [msgspec.structs.replace(form, available=True, reason="") for form in here]
+
+    def _shares_generic(self, form: Form) -> bool:
+        """As `belongs_to` in wire/forms.hpp: generic forms wider than a register are no
+        instruction."""
+        return form.arch == "generic" and form.width_bits <= of(self._arch).word_bits
+
+    def topology(self) -> Topology:
+        cpus = [Cpu(cpu=n, core=n, l3=0, socket=0, node=0, allowed=True) for n in range(CPUS)]
+        return Topology(arch=self._arch, cpus=cpus, pairs={"same_l3": ["0,1"]})

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from linewright import extras
 from linewright.errors import DONE, UserError, cannot_write
 from linewright.show.console import note
 from linewright.show.new_file import check_folder
+from linewright.wings import need_extra
 
 ORDER = 25
 
@@ -31,7 +31,7 @@ def report(
 ) -> int:
     """Make one self-contained HTML page: verdict, charts, context, every number, and the records
     themselves."""
-    extras.need("images", "report")
+    need_extra("images", "report")
     _check(out, files)
     from linewright.say.page_material import gather
 

@@ -20,9 +20,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from linewright import extras
 from linewright.errors import UserError, one_line
 from linewright.run.transport import Transport
+from linewright.wings import need_extra
 
 LOST = 255
 """Exit code where no worker is reached, or it is lost; ssh's own."""
@@ -44,7 +44,7 @@ class DaskTransport(Transport):
     may_emulate = False
 
     def __init__(self, worker: str) -> None:
-        extras.need("fleet", "--on dask:WORKER")
+        need_extra("fleet", "--on dask:WORKER")
         import dask.config
 
         scheduler = dask.config.get("scheduler-address", None)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from linewright import extras, plans, units
+from linewright import plans, units
 from linewright.commands._options import words_of
 from linewright.commands.report import report
 from linewright.commands.show import show
@@ -22,6 +22,7 @@ from linewright.records.files import Reader, moment, new_path
 from linewright.show.console import console_for, note
 from linewright.show.new_file import write
 from linewright.show.progress import fitting
+from linewright.wings import need_extra
 
 SETUP_S = 300.0
 """What a machine may take beyond its budget: connecting, copying the probe, a last block of
@@ -42,7 +43,7 @@ def measure_and_show(
     `options` are those that shape the plan, `form` is --format."""
     of_file = any(text.startswith(FILE) for text in on)
     if of_file:
-        extras.need("fleet", f"--on {FILE}FILE")
+        need_extra("fleet", f"--on {FILE}FILE")
     plan = str(options["--plan"] or DEFAULT_PLAN)
     limit, members = limit_s(plan, options["--budget"]), asked(on)
     folder = Path(resume or out or new_path(f"{Path(plan).stem}-{moment()}").removesuffix(".jsonl"))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 
 import msgspec
 
-from linewright import extras
 from linewright.analysis.summary import MISSED
+from linewright.errors import UserError
 from linewright.model import machine_file, story
-from linewright.model.cluster import executor
 from linewright.model.ensemble import (
     BOUND_DRAWS,
     DRAWS,
@@ -30,6 +30,7 @@ from linewright.run.registry import ProgramTarget
 from linewright.schema import Context, DrawnCosts, Plan, Record
 from linewright.show.console import note, remark
 from linewright.target import Done, Event
+from linewright.wings import need_extra
 
 HARNESSES = ("probe", "published")
 SETTINGS = (
@@ -96,7 +97,7 @@ class ModelTarget(ProgramTarget):
         least = f"at least {LEAST_DRAWS}: percentiles are read from them"
         need(draws is None or draws >= LEAST_DRAWS, f"{draws} draws", "--set draws", least)
         if scheduler is not None:
-            extras.need("fleet", "--set scheduler")
+            need_extra("fleet", "--set scheduler")
         self.count = draws or self.count
         self.scheduler = scheduler
 
@@ -143,3 +144,21 @@ def open_model(rest: str) -> ModelTarget:
     named = f"allowed: {', '.join(machine_file.known())}"
     need(name, "no machine named", "--on model:NAME", named)
     return ModelTarget(machine_file.find(name), harness or "probe", rest)
+
+
+ANSWER_S = 10
+"""A scheduler that does not answer meanwhile is none."""
+
+
+def executor(scheduler: str | None) -> Executor:
+    """What runs a task on each CPU, or as many at once as the cluster behind a scheduler's address
+    has; tasks wait for programs that they start, so that threads of this process do for them."""
+    if scheduler is None:
+        return ThreadPoolExecutor(os.cpu_count())
+    from distributed import Client
+
+    try:
+        return Client(scheduler, timeout=ANSWER_S).get_executor()
+    except (OSError, ValueError, TimeoutError) as error:
+        allowed = "the address that dask scheduler prints"
+        raise UserError(f"no scheduler answers: {error}", "--set scheduler", allowed) from None

@@ -12,7 +12,7 @@ from linewright import units
 from linewright.errors import UserError
 from linewright.forms import Form
 from linewright.schema import Cell, Plan
-from linewright.topology import Topology
+from linewright.target import Topology
 
 WITH_UNIT = {"duration": units.duration_s, "fraction": units.fraction}
 

@@ -12,7 +12,7 @@ from linewright.forms import Form
 from linewright.plans.definition import Inputs
 from linewright.plans.estimate import estimate_s, point_of
 from linewright.schema import Cell, Plan
-from linewright.topology import Topology
+from linewright.target import Topology
 
 CellsOf = Callable[[tuple[int, ...], tuple[int, ...]], Iterable[Cell]]
 """Makes the cells of some contender spacings and works."""

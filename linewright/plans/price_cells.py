@@ -10,7 +10,7 @@ from linewright.families import family_of
 from linewright.forms import Form
 from linewright.plans.grid import common
 from linewright.schema import Cell
-from linewright.topology import Topology
+from linewright.target import Topology
 
 KERNEL = ("this_cpu_add", "preempt_this_cpu_add", "irq_this_cpu_add")
 """Counters that exist inside the kernel alone."""

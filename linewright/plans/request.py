@@ -17,8 +17,7 @@ from linewright.plans.definition import Inputs, Parameter, settings, values_of
 from linewright.plans.estimate import estimate_s
 from linewright.records import select as patterns
 from linewright.schema import Plan
-from linewright.target import Target
-from linewright.topology import Topology
+from linewright.target import Target, Topology
 from linewright.units import cpu_text, duration_text
 
 DEFAULT_PLAN = "quick"

@@ -18,7 +18,7 @@ from linewright.errors import RunError, UserError, one_line
 from linewright.forms import Form
 from linewright.records.files import decode_line
 from linewright.schema import Context, Plan
-from linewright.topology import Topology
+from linewright.target import Topology
 
 QUESTION_TIMEOUT_S = 60
 """Far above what a question takes, emulated too: the probe calibrates its clock for a fraction of a

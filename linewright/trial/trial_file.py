@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from linewright import architectures
 from linewright.errors import UserError, cannot_write
 from linewright.records import files as records
-from linewright.records.kinds import DECODE_ERRORS, kind_of
+from linewright.records.files import DECODE_ERRORS, kind_of
 from linewright.schema import Count
 
 FOLDER = "$LINEWRIGHT_FOLDER"

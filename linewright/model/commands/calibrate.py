@@ -13,13 +13,13 @@ from typing import Annotated
 import msgspec
 import typer
 
-from linewright import extras
 from linewright.commands._options import set_option
 from linewright.errors import DONE
 from linewright.model import machine_file
 from linewright.plans.definition import Parameter, values_of, word
 from linewright.show.console import note
 from linewright.show.new_file import check_new, write
+from linewright.wings import need_extra
 
 ORDER = 61
 PARAMETERS = (
@@ -52,19 +52,19 @@ def calibrate(
     """Fit constants to measurements; report what is pinned, what is not, and how left-out cells are
     predicted."""
     # NumPy and what needs it are heavy: `linewright --help` must stay quick.
-    from linewright.model import cluster, observations
-    from linewright.model.simulated_target import CLUSTER_PARTS, ModelTarget
+    from linewright.model import observations
+    from linewright.model.simulated_target import CLUSTER_PARTS, ModelTarget, executor
 
-    extras.need("calibration", "calibrate")
+    need_extra("calibration", "calibrate")
     values = values_of(PARAMETERS, settings or (), "calibrate")
     scheduler = values["scheduler"]
     if scheduler is not None:
-        extras.need("fleet", "--set scheduler")
+        need_extra("fleet", "--set scheduler")
     check_new(output)
     machine = machine_file.find(start, "--from")
     found = observations.read(data, ModelTarget(machine).forms(), values["moved"] == "yes")
     parts = CLUSTER_PARTS if scheduler else os.cpu_count() or 1
-    with cluster.executor(scheduler) as run:
+    with executor(scheduler) as run:
         table, steps = Path(data).name, values["steps"]
         result, text = _fitted(machine, found, only or (), table, steps, parts, run)
     named = machine_file.renamed(result, Path(output).name.removesuffix(".toml"))

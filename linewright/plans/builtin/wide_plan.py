@@ -11,7 +11,7 @@ from linewright.forms import Form
 from linewright.plans.definition import BuiltIn, Inputs, Parameter, usual, word, words
 from linewright.plans.grid import CONTENDED, by_point, common
 from linewright.schema import Cell, Plan
-from linewright.topology import Topology
+from linewright.target import Topology
 
 OPERATIONS = ("wide_read", "wide_write", "wide_add")
 

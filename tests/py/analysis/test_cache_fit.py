@@ -18,7 +18,7 @@ from linewright.say.machine_document import advise
 from linewright.say.sentence import render_all
 from linewright.say.verdict import verdict
 from linewright.schema import Cell, Cpu
-from linewright.topology import Topology
+from linewright.target import Topology
 from support.analysis_samples import contexts_of, record
 
 SIZES = (64, 512, 4096, 32768, 262144, 2097152)

@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from linewright.architectures import PROBED
+from linewright.commands.probe import UnprobedMachine
 from linewright.errors import UserError
 from linewright.families import family_of
 from linewright.find.line_prices import LOCKS, PLANS, Prices, ceiling_of, from_files
@@ -19,7 +20,6 @@ from linewright.find.result_document import document
 from linewright.find.results import Hot, Movement, Site, ThreadShare, Touch
 from linewright.forms import listed, standing_for
 from linewright.plans.request import build, request_of
-from linewright.run.unprobed_machine import UnprobedMachine
 from linewright.say.document import Document
 from linewright.say.sentence import render_all
 from linewright.schema import Cell, Estimate, Record

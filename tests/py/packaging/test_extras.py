@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from linewright.extras import extras
+from linewright.wings import extras
 from support.analysis_samples import published, write
 from support.places import ROOT
 

@@ -13,7 +13,7 @@ from linewright.plans.definition import Inputs
 from linewright.plans.estimate import estimate_s
 from linewright.plans.grid import SPACINGS, WORKS, partner
 from linewright.schema import Cell, Cpu
-from linewright.topology import Topology
+from linewright.target import Topology
 
 
 def form(name: str, operation: str, arch: str = "x86_64", **more) -> Form:

@@ -15,7 +15,7 @@ from linewright.model.commands import calibrate
 from linewright.plans.definition import WITH_UNIT, Inputs, Parameter, settings
 from linewright.plans.request import GENERAL
 from linewright.schema import Cpu, Plan
-from linewright.topology import Topology
+from linewright.target import Topology
 from support.forms import every_form
 
 MACHINES = {

@@ -14,7 +14,7 @@ from linewright.errors import UserError
 from linewright.plans import definition
 from linewright.plans.definition import Inputs
 from linewright.schema import Cpu, Plan
-from linewright.topology import Topology
+from linewright.target import Topology
 from support import waiting
 from support.forms import every_form
 from support.places import ROOT

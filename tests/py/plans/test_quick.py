@@ -19,8 +19,7 @@ from linewright.records.select import choose
 from linewright.run.launches import in_turn, launch_plans, measured_together
 from linewright.schema import Cell, Cpu, Plan, Record
 from linewright.show.progress import PlanMeter
-from linewright.target import Progress
-from linewright.topology import Topology
+from linewright.target import Progress, Topology
 
 
 def forms(arch: str, count: int) -> list[Form]:

@@ -11,7 +11,7 @@ from linewright.plans.builtin import spacing_plan
 from linewright.plans.definition import Inputs, settings
 from linewright.plans.estimate import blocks
 from linewright.schema import Cpu, Plan
-from linewright.topology import Topology
+from linewright.target import Topology
 
 FORMS = [
     Form(name=name, operation=operation, order="relaxed", arch="any", width_bits=bits)
