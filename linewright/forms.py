@@ -3,24 +3,18 @@ of."""
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from linewright.errors import UserError
 from linewright.schema import FormParts
 
 PREFETCHES = {"prefetchw": "PREFETCHW", "prfm_keep": "PRFM keep", "prfm_strm": "PRFM strm"}
 """Prefetches for write, with how people write them."""
-_ROW = re.compile(
-    r"^LW_FORM\((?P<arch>\w+), +(?P<name>\w+), +(?P<operation>\w+), +(?P<order>\w+),"
-    r" +(?P<bits>\w+), +(?P<needs>\w+)(?P<made>.*)\)$",
-    re.MULTILINE,
-)
-"""A row of wire/forms/*.def; wire/forms.def explains the columns."""
-_ATTRIBUTE = re.compile(r", \.(\w+) = (?:true|\"([^\"]+)\")")
 _LEARNT: dict[str, FormParts] = {}
 
 
@@ -67,52 +61,62 @@ def learn(form: str, made: FormParts) -> None:
 @cache
 def _table() -> dict[str, Form]:
     """The form table by name."""
-    rows: dict[str, re.Match[str]] = {}
+    rows: dict[str, _Row] = {}
     for row in _rows():
-        rows.setdefault(row["name"], row)
+        rows.setdefault(row.name, row)
     return {
         name: Form(
-            name=name,
-            operation=row["operation"],
-            order=row["order"],
-            arch=row["arch"],
-            width_bits=int(row["bits"]),
-            needs=row["needs"],
-            atomic=not _attributes(row).get("racy"),
+            name=name, operation=row.operation, order=row.order, arch=row.arch,
+            width_bits=row.width_bits, needs=row.needs, atomic=not row.made_of.get("racy"),
             made_of=_resolved(name, rows),
         )
         for name, row in rows.items()
-    }
+    }  # fmt: skip
+
+
+class _Row(Struct, frozen=True):
+    """One row of the table; wire/forms.def explains the columns."""
+
+    name: str
+    operation: str
+    order: str
+    arch: str
+    width_bits: int
+    needs: str
+    made_of: dict[str, str | bool]
 
 
 @cache
-def _rows() -> list[re.Match[str]]:
+def _rows() -> list[_Row]:
+    """The table as the build makes it: installed, or of the checkout's newest build."""
     package = Path(__file__).parent
-    installed = package / "form_table"
-    folder = installed if installed.is_dir() else package.parent / "wire" / "forms"
-    return [row for path in sorted(folder.iterdir()) for row in _ROW.finditer(path.read_text())]
+    built = (package.parent / "build").glob("*/wire/forms.json")
+    newest = sorted(built, key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in (package / "forms.json", *newest):
+        if path.is_file():
+            return msgspec.json.decode(path.read_bytes(), type=list[_Row])
+    raise UserError(
+        "not found", "the table of forms",
+        "build it with `cmake --preset native && cmake --build --preset native`, or install the "
+        "package with `pip install .`",
+    )  # fmt: skip
 
 
 @cache
 def _beginnings(arch: str) -> list[tuple[str, str]]:
     """How instructions begin that a form of this architecture stands for, with that form."""
     return [
-        (begin, row["name"])
+        (begin, row.name)
         for row in _rows()
-        if row["arch"] == arch
-        for begin in str(_attributes(row).get("stands_for", "")).split(", ")
+        if row.arch == arch
+        for begin in str(row.made_of.get("stands_for", "")).split(", ")
         if begin
     ]
 
 
-def _attributes(row: re.Match[str]) -> dict[str, str | bool]:
-    """The columns of a row that say what its form is made of."""
-    return {name: text or True for name, text in _ATTRIBUTE.findall(row["made"])}
-
-
-def _resolved(name: str, rows: dict[str, re.Match[str]]) -> FormParts:
+def _resolved(name: str, rows: dict[str, _Row]) -> FormParts:
     """What these columns leave out is what the row says that they name."""
-    own = {"base": name} | (_attributes(rows[name]) if name in rows else {})
+    own = {"base": name} | (rows[name].made_of if name in rows else {})
     named = own.get("word") or own["base"]
     found = FormParts(base=name) if named == name else _resolved(named, rows)
     return replace(found, **{key: own[key] for key in own if key in FormParts.__struct_fields__})
