@@ -18,7 +18,7 @@ VERSIONS = {"plan": (2,), "context": (2,), "record": (2, 3)}
 """Versions of each shape that are read, the last of them written; a reader refuses every other and
 names both. A record of version 2 does not say what its form is made of."""
 
-Name = Annotated[str, Meta(pattern=r"^[a-z0-9_]+$", min_length=1, max_length=64)]
+Name = Annotated[str, Meta(pattern=r"^[a-z0-9_]+$(?!\n)", min_length=1, max_length=64)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Positive = Annotated[int, Meta(ge=1, le=2**31)]
 U64 = Annotated[int, Meta(ge=0)]
@@ -45,16 +45,17 @@ _UNITS = {
 """Of each kind of work, how an id counts its units and how sentences do."""
 
 Placement = Annotated[
-    str, Meta(pattern=r"^(auto|smt_sibling|same_l3|other_l3|other_socket|cpus:[0-9]+(,[0-9]+)*)$")
+    str,
+    Meta(pattern=r"^(auto|smt_sibling|same_l3|other_l3|other_socket|cpus:[0-9]+(,[0-9]+)*)$(?!\n)"),
 ]
 """Where the contenders run, seen from the timed thread's CPU; ``cpus:A,B…`` names every thread's
 CPU, timed first."""
 
-ParamValue = Annotated[str, Meta(pattern=r"^[a-z0-9_.+-]+$", max_length=64)] | Count
+ParamValue = Annotated[str, Meta(pattern=r"^[a-z0-9_.+-]+$(?!\n)", max_length=64)] | Count
 Params = dict[Name, ParamValue]
 
 
-CounterName = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_./-]+$", max_length=64)]
+CounterName = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_./-]+$(?!\n)", max_length=64)]
 """A performance counter's name, as perf spells it: ``cycles``, ``task-clock``, or ``PMU/NAME`` of
 the CPU's own list."""
 
@@ -281,14 +282,14 @@ class FormParts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Of a compare-and-swap loop what it does before its first comparison."""
     exclusive: bool = False
     """Made of load- and store-exclusive (LL/SC)."""
-    instruction: Annotated[str, Meta(pattern=r"^[A-Z0-9 ]*$", max_length=64)] = ""
+    instruction: Annotated[str, Meta(pattern=r"^[A-Z0-9 ]*$(?!\n)", max_length=64)] = ""
     """The instruction, as people write it; empty where the form is no single one."""
     returns_old: bool = False
     """Whether it hands back the value that was in memory."""
     reach: Literal["", "near", "near_or_far"] = ""
     """``near``: performed in the CPU's own cache; ``near_or_far``: there or at the line's home, as
     the implementation chooses (which, a measurement finds); empty where neither is known."""
-    word: Annotated[str, Meta(pattern=r"^[a-z0-9_]*$", max_length=64)] = ""
+    word: Annotated[str, Meta(pattern=r"^[a-z0-9_]*$(?!\n)", max_length=64)] = ""
     """The form on one line that it performs, where `whose` is not empty."""
     whose: Literal["", "own", "shared"] = ""
     """``own``: on a word of the current CPU; ``shared``: on one word for all."""

@@ -1,4 +1,5 @@
-// Reads plans strictly and writes contexts and records; every rule mirrors linewright/schema.py.
+// Reads plans strictly and writes contexts and records; every rule mirrors linewright/schema.py, which
+// tests/py/probe/test_both_schemas.py holds.
 #include "wire/schema.hpp"
 
 #include "wire/forms.hpp"

@@ -80,7 +80,7 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A described machine."""
 
     linewright_machine: Literal[1]
-    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=64)]
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]*$(?!\n)", max_length=64)]
     title: FreeText
     arch: Literal["arm64", "x86_64"]
     calibrated: bool

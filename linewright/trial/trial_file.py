@@ -34,7 +34,7 @@ class Session(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What is run, how, and where: written before the runs of one invocation or one boot."""
 
     linewright_trial: Literal[1]
-    session: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+    session: Annotated[str, Meta(pattern=r"^[0-9a-f]{16}$(?!\n)")]
     started_utc: str
     tool_version: str
     command: Annotated[list[str], Meta(min_length=1)]
