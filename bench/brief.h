@@ -1,12 +1,13 @@
-/* How often a program of bench/ measures: as often as its text says, or, with LINEWRIGHT_BENCH_BRIEF=1, only so often as shows that it runs. */
+/* How often a program of bench/ measures: as often as its text says, or, with LINEWRIGHT_BENCH_BRIEF=1, only so often as
+ * shows that it runs. */
 #ifndef LINEWRIGHT_BENCH_BRIEF_H
 #define LINEWRIGHT_BENCH_BRIEF_H
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The tests start every program so, in about a second: it does all that it does in full, and its figures say nothing. Goals are printed, and
- * do not decide the exit code. */
+/* The tests start every program so, in about a second: it does all that it does in full, and its figures say nothing. Goals
+ * are printed, and do not decide the exit code. */
 static inline int lw_bench_brief(void) {
     const char *value = getenv("LINEWRIGHT_BENCH_BRIEF");
     return value && strcmp(value, "1") == 0;

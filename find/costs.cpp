@@ -30,11 +30,13 @@ std::uint64_t median(std::vector<std::uint64_t> values) {
     return values[values.size() / 2];
 }
 
-// What a program keeps in its caches, an interrupt drives out in part: some of these places read one of these words, a quarter of a mebibyte
-// in all, and the next one's place depends on it (a linear congruential generator, which meets all of them).
+// What a program keeps in its caches, an interrupt drives out in part: some of these places read one of these words, a
+// quarter of a mebibyte in all, and the next one's place depends on it (a linear congruential generator, which meets all of
+// them).
 constexpr std::size_t kept = 1 << 15;
-// A program with much code loses more by an interrupt than one that uses much memory (in virtual machines: whether the CPU forgets
-// instructions or branches was not told apart). So each place has a branch of its own, which is always decided alike.
+// A program with much code loses more by an interrupt than one that uses much memory (in virtual machines: whether the CPU
+// forgets instructions or branches was not told apart). So each place has a branch of its own, which is always decided
+// alike.
 constexpr std::size_t functions = 128, branches = 64;
 
 using Places = std::uint64_t (*)(std::uint64_t value, const volatile std::uint64_t *words);
@@ -66,8 +68,8 @@ std::vector<std::uint64_t> kept_words() {
     return words;
 }
 
-// Time in ns of `iterations` functions of the program, which goes on where it was. Not inlined: copies of the loop at different places were
-// seen to differ by half of what a sample costs.
+// Time in ns of `iterations` functions of the program, which goes on where it was. Not inlined: copies of the loop at
+// different places were seen to differ by half of what a sample costs.
 [[gnu::noinline]] std::uint64_t timed_loop(std::uint64_t iterations) {
     static const std::vector<std::uint64_t> words = kept_words();
     static thread_local std::uint64_t value = 0, next = 0;
@@ -234,8 +236,8 @@ std::uint64_t lost_to_setting() {
     return median(lost.empty() ? disturbed : lost);
 }
 
-// What copying loses while a watchpoint waits on its CPU: processors that have fast instructions for it (rep movsb, as the kernel and long
-// calls of memcpy use it) were seen to take 15 times as long then.
+// What copying loses while a watchpoint waits on its CPU: processors that have fast instructions for it (rep movsb, as the
+// kernel and long calls of memcpy use it) were seen to take 15 times as long then.
 double lost_to_waiting() {
     constexpr int turns = 5, copies = 20;
     alignas(64) static std::uint64_t untouched;
@@ -308,8 +310,8 @@ private:
     std::thread other_;
 };
 
-// What such an event in each of two tasks of a CPU adds to a change between them, against none: a disabled one costs there, too. 0 where
-// that does not show. `interrupted`: a timer's interrupt comes before each round trip, and so a third change.
+// What such an event in each of two tasks of a CPU adds to a change between them, against none: a disabled one costs there,
+// too. 0 where that does not show. `interrupted`: a timer's interrupt comes before each round trip, and so a third change.
 std::uint64_t added_to_switch(const perf_event_attr &attributes, bool interrupted) {
     Handing handing;
     if (!handing.other())
@@ -335,8 +337,8 @@ std::uint64_t measure_switch() { return added_to_switch(timer_attributes(10 * wi
 
 Costs measure_costs() {
     alignas(64) static std::uint64_t untouched;
-    // First of all: a thread that had an event before, and for a second every thread, is left more slowly than one that had none.
-    // Interrupted, since a virtual machine's debug registers are trapped once after each exit to the hypervisor.
+    // First of all: a thread that had an event before, and for a second every thread, is left more slowly than one that had
+    // none. Interrupted, since a virtual machine's debug registers are trapped once after each exit to the hypervisor.
     std::uint64_t at_switch =
         added_to_switch(watch_attributes({.address = reinterpret_cast<std::uint64_t>(&untouched)}), true);
     Costs costs;

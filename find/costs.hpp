@@ -5,8 +5,8 @@
 
 namespace lw::find {
 
-// Nanoseconds. `measured` is false for the values below, which are used where measuring is not possible: the upper ends of what one
-// virtual machine showed (30 to 70 us for a hit), and a guess of the time to set a watchpoint.
+// Nanoseconds. `measured` is false for the values below, which are used where measuring is not possible: the upper ends of
+// what one virtual machine showed (30 to 70 us for a hit), and a guess of the time to set a watchpoint.
 struct Costs {
     std::uint64_t sample_ns = 4'000, hit_ns = 70'000, arm_ns = 50'000;
     bool sample_measured = false, watch_measured = false;
@@ -15,14 +15,14 @@ struct Costs {
     std::uint64_t wait_ns = 100'000; // of each millisecond in which a watchpoint waits
 };
 
-// Takes about 100 ms. A sample: code of many branches with and without a timer of many samples, in turns, median of the differences. A hit: a store to
-// a watched word of our own, which is disarmed by it. Setting: what a thread that runs on another CPU loses while watchpoints of its are
-// opened, enabled and closed here, since each step interrupts it; with one CPU all that it takes. A watchpoint's switch: as of events of
-// tasks below, with a timer's interrupt before each round trip. Waiting: what the kernel's copying loses meanwhile, for a program that
-// copies for a tenth of its time.
+// Takes about 100 ms. A sample: code of many branches with and without a timer of many samples, in turns, median of the
+// differences. A hit: a store to a watched word of our own, which is disarmed by it. Setting: what a thread that runs on
+// another CPU loses while watchpoints of its are opened, enabled and closed here, since each step interrupts it; with one
+// CPU all that it takes. A watchpoint's switch: as of events of tasks below, with a timer's interrupt before each round
+// trip. Waiting: what the kernel's copying loses meanwhile, for a program that copies for a tenth of its time.
 Costs measure_costs();
-// What events of tasks add to a change of tasks, from a byte that two threads of one CPU hand to each other with such events and without
-// any; 0 where it does not show. Takes about 60 ms.
+// What events of tasks add to a change of tasks, from a byte that two threads of one CPU hand to each other with such events
+// and without any; 0 where it does not show. Takes about 60 ms.
 std::uint64_t measure_switch();
 
 } // namespace lw::find

@@ -1,4 +1,5 @@
-// linewright-find: samples a program and writes what it sees as JSON lines; `linewright find` runs it and says what they mean.
+// linewright-find: samples a program and writes what it sees as JSON lines; `linewright find` runs it and says what they
+// mean.
 #include "find/session.hpp"
 #include "wire/options.hpp"
 

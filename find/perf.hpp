@@ -55,7 +55,8 @@ private:
     std::vector<std::uint8_t> copy_;
 };
 
-// What the sampler is built for: its name in lines, and where two registers stand in a sample, by the kernel's numbers (asm/perf_regs.h).
+// What the sampler is built for: its name in lines, and where two registers stand in a sample, by the kernel's numbers
+// (asm/perf_regs.h).
 #if defined(__x86_64__)
 inline constexpr char arch_name[] = "x86_64";
 inline constexpr unsigned stack_pointer = 7, instruction_pointer = 8;

@@ -42,7 +42,8 @@ void catch_signals() {
     std::signal(SIGPIPE, SIG_IGN);
 }
 
-// As many descriptors as are allowed: an event takes one for each thread and CPU. A program that we start was forked before and keeps its own limit.
+// As many descriptors as are allowed: an event takes one for each thread and CPU. A program that we start was forked before
+// and keeps its own limit.
 rlim_t raise_descriptors() {
     rlimit limit{};
     getrlimit(RLIMIT_NOFILE, &limit);
@@ -135,8 +136,8 @@ void Run::header(const char *scope) {
         .number("time_ns", monotonic_ns());
 }
 
-// The first request, an empty one perhaps, says that the lines are read from now on: a program that keeps all CPUs busy would hold up
-// what reads them, and nothing would be watched until it is ready.
+// The first request, an empty one perhaps, says that the lines are read from now on: a program that keeps all CPUs busy
+// would hold up what reads them, and nothing would be watched until it is ready.
 void Run::await_reader() const {
     pollfd commands{options_.commands, POLLIN, 0};
     while (options_.commands >= 0 && poll(&commands, 1, 100) <= 0 && !signals_seen.load(std::memory_order_relaxed))

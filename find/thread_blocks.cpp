@@ -23,8 +23,8 @@ constexpr Layout layouts[] = {{0x10, 0x2d0}, {0, 0x30}}; // glibc's struct pthre
 constexpr std::size_t block_bytes = 0x300;                // as far as a layout reaches
 constexpr std::size_t chunk = 1 << 16, most_above_stack = 16 << 20, small_mapping = 1 << 20;
 
-// glibc, all architectures: the thread's number stands 16 bytes before the head of its list of robust mutexes. On x86-64 the thread
-// pointer is the structure's beginning, on arm64 its end, which moves with every version of glibc.
+// glibc, all architectures: the thread's number stands 16 bytes before the head of its list of robust mutexes. On x86-64 the
+// thread pointer is the structure's beginning, on arm64 its end, which moves with every version of glibc.
 constexpr std::uint64_t tid_before_list = 16, list_offset_x86_64 = 0x2e0;
 constexpr std::uint64_t arm64_first = 0x400, arm64_last = 0x1000; // bytes from the list to the pointer: 1632 with glibc 2.36
 constexpr std::uint64_t most_modules = 1024, most_alignment = 1 << 16;
@@ -60,7 +60,8 @@ bool is_block(const std::uint8_t *at, std::uint64_t address, pid_t tid) {
     return false;
 }
 
-// The vector of a thread's blocks: glibc's has pairs of words and its length before it, musl's single words and its length at its beginning.
+// The vector of a thread's blocks: glibc's has pairs of words and its length before it, musl's single words and its length
+// at its beginning.
 std::vector<std::uint64_t> blocks_at(pid_t pid, std::uint64_t pointer, Arch arch) {
     bool glibc = arch == Arch::arm64 || word(pid, pointer + layouts[0].self) == pointer;
     std::uint64_t vector = word(pid, pointer + (arch == Arch::arm64 ? 0 : 8)), step = glibc ? 2 : 1;

@@ -18,8 +18,8 @@ namespace lw::find {
 
 namespace {
 
-// 512 KiB with the control page is what an unprivileged user may lock for each CPU (perf_event_mlock_kb); then less. Who may sample
-// whole CPUs may have more, and needs it: other programs' samples are in the rings until they are read.
+// 512 KiB with the control page is what an unprivileged user may lock for each CPU (perf_event_mlock_kb); then less. Who may
+// sample whole CPUs may have more, and needs it: other programs' samples are in the rings until they are read.
 constexpr std::size_t ring_pages[] = {512, 128, 32, 8};
 constexpr long most_cpus = 64; // with rings of the first size
 
@@ -42,9 +42,9 @@ std::string_view string_at(const perf_event_header &record, std::size_t offset) 
 
 } // namespace
 
-// Periods of tasks' timers differ by up to 3 % between CPUs, so that two CPUs' samples come at all distances from each other and not
-// at one that the start of two threads decided (movement.py looks at close pairs). The golden section spreads the periods of few and
-// many CPUs. CPUs' own timers are aligned instead.
+// Periods of tasks' timers differ by up to 3 % between CPUs, so that two CPUs' samples come at all distances from each other
+// and not at one that the start of two threads decided (movement.py looks at close pairs). The golden section spreads the
+// periods of few and many CPUs. CPUs' own timers are aligned instead.
 std::uint64_t Timers::period_on(int cpu) const {
     constexpr double golden = 0.618034, spread = 0.03;
     double whole = 0;
@@ -54,8 +54,9 @@ std::uint64_t Timers::period_on(int cpu) const {
            static_cast<std::uint64_t>(static_cast<double>(period_ns_) * spread * std::modf(golden * cpu, &whole));
 }
 
-// Started one right behind the other the timers of two CPUs fire within microseconds, so that nearly every pair of their samples is a
-// close one. From then to the next time the later one goes that distance ahead and as far again: it comes at all small distances.
+// Started one right behind the other the timers of two CPUs fire within microseconds, so that nearly every pair of their
+// samples is a close one. From then to the next time the later one goes that distance ahead and as far again: it comes at
+// all small distances.
 void Timers::align(std::uint64_t now_ns) {
     constexpr std::uint64_t interval_ns = 250'000'000;
     if (!machine_ || now_ns < aligned_ns_ + interval_ns)
@@ -120,7 +121,8 @@ int Timers::add_machine(const std::vector<pid_t> &family) {
     return add(-1, false);
 }
 
-// A process that was not met before may have left its record in the ring of another CPU, which is read later: its parents tell.
+// A process that was not met before may have left its record in the ring of another CPU, which is read later: its parents
+// tell.
 bool Timers::ours(std::uint32_t pid) {
     if (!machine_)
         return true;

@@ -25,8 +25,8 @@ public:
 
     // Opens events for a task on every CPU; new threads and children of it inherit them. 0, or the errno.
     int add(pid_t tid, bool on_exec);
-    // Opens one event for each CPU that sees every task; lines are written for `family` and its new children only. Nothing has
-    // to be set anew when a CPU changes tasks, which is what events of tasks cost a program that switches often.
+    // Opens one event for each CPU that sees every task; lines are written for `family` and its new children only. Nothing
+    // has to be set anew when a CPU changes tasks, which is what events of tasks cost a program that switches often.
     int add_machine(const std::vector<pid_t> &family);
     // Starts the events that did not wait for an exec.
     void start();

@@ -55,9 +55,9 @@ bool same_bytes(const Request &one, const Request &other) {
 
 } // namespace
 
-// The budget grows with time; a first allowance lets the first lines be watched at once, also in a program that soon ends. A thread's
-// watchpoint is set anew whenever the thread gets a CPU, and what that comes to is known when it has ended: until then it is taken to cost
-// what the earlier ones did.
+// The budget grows with time; a first allowance lets the first lines be watched at once, also in a program that soon ends. A
+// thread's watchpoint is set anew whenever the thread gets a CPU, and what that comes to is known when it has ended: until
+// then it is taken to cost what the earlier ones did.
 bool Watches::affordable(std::size_t points) const {
     constexpr std::uint64_t allowance_ns = 20'000'000, unknown_ns = 500'000;
     std::uint64_t ended = count_ - points_, one_ns = ended ? cost_ns() / ended : unknown_ns;
@@ -132,8 +132,8 @@ void Watches::arm(const std::vector<Request> &requests, std::uint64_t now_ns, co
     armed_.push_back(std::move(watch));
 }
 
-// A watchpoint of a thread stops at its hit, and with it the watch. One of a CPU is set again: another thread may be next. It is opened
-// anew, since Linux 6.18 leaves a breakpoint that has reached its limit stopped when it is enabled again.
+// A watchpoint of a thread stops at its hit, and with it the watch. One of a CPU is set again: another thread may be next.
+// It is opened anew, since Linux 6.18 leaves a breakpoint that has reached its limit stopped when it is enabled again.
 void Watches::take_hits(Armed &watch) {
     Sample sample;
     std::vector<int> hit;

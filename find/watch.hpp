@@ -27,13 +27,14 @@ struct Request {
 
 // The event that serves a request, disabled, for accesses of the program's own code.
 perf_event_attr watch_attributes(const Request &request);
-// Opens it for its thread, or for all that a CPU runs; nothing on failure, errno says why. Where that is allowed the kernel's accesses count
-// too. x86 stops at them in any case: uncounted, every read() into a watched buffer would stop there until the time is over.
+// Opens it for its thread, or for all that a CPU runs; nothing on failure, errno says why. Where that is allowed the
+// kernel's accesses count too. x86 stops at them in any case: uncounted, every read() into a watched buffer would stop there
+// until the time is over.
 Handle open_watch(const Request &request, int cpu = -1);
 
-// Arms watchpoints at a bounded rate: what they cost stays below a share of the CPU time that the program uses. Where CPUs are given, each
-// has one watchpoint for all threads that are asked about: a change of tasks then costs nothing, and one is set where there were as many as
-// threads. Else each thread has its own.
+// Arms watchpoints at a bounded rate: what they cost stays below a share of the CPU time that the program uses. Where CPUs
+// are given, each has one watchpoint for all threads that are asked about: a change of tasks then costs nothing, and one is
+// set where there were as many as threads. Else each thread has its own.
 class Watches {
 public:
     // `share` of the program's CPU time that they may cost, and what each costs.
@@ -41,7 +42,8 @@ public:
 
     void ask(const Request &request) { waiting_.push_back(request); }
     // Takes hits and ends of time, arms what is waiting and affordable. Called every few milliseconds; `busy_ns` is the CPU
-    // time that the program has used so far, as its samples say; `cpus` those that it was seen on, where whole CPUs may be watched.
+    // time that the program has used so far, as its samples say; `cpus` those that it was seen on, where whole CPUs may be
+    // watched.
     void step(std::uint64_t now_ns, std::uint64_t busy_ns, const std::set<int> &cpus = {});
     bool idle() const { return waiting_.empty() && armed_.empty(); }
     bool waits() const { return !armed_.empty(); }

@@ -216,8 +216,8 @@ public:
 private:
     // --- start and end
 
-    // Every home; where a machine has central ones, these are for lines that several last-level caches use, one in each socket,
-    // and a line that one cache uses has its home there.
+    // Every home; where a machine has central ones, these are for lines that several last-level caches use, one in each
+    // socket, and a line that one cache uses has its home there.
     std::vector<unsigned> possible_homes() const {
         const auto uses = [&](const std::vector<unsigned> &group, unsigned number) {
             return std::ranges::any_of(setup_.cores, [&](unsigned core) { return group[core] == number; });

@@ -53,8 +53,8 @@ struct Broken_law : std::logic_error {
     using std::logic_error::logic_error;
 };
 
-// Runs a setup. With `checked`, every step is held against the conservation laws: single writer or many readers, sum of adds,
-// no lost message, Little's law at the homes, home utilisation of at most one. Throws Broken_law.
+// Runs a setup. With `checked`, every step is held against the conservation laws: single writer or many readers, sum of
+// adds, no lost message, Little's law at the homes, home utilisation of at most one. Throws Broken_law.
 Outcome run(const Machine &machine, const Setup &setup, const Limits &limits, Start start, std::uint64_t seed, bool checked,
             std::vector<Trace_event> *trace = nullptr);
 

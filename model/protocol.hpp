@@ -44,7 +44,8 @@ constexpr Snooped snooped(Request request, State state) {
     return snoop_table[static_cast<unsigned>(request)][static_cast<unsigned>(state)];
 }
 
-// The state in which the requester holds the line once its transaction is granted; `others` is whether another core holds it.
+// The state in which the requester holds the line once its transaction is granted; `others` is whether another core holds
+// it.
 constexpr State granted(Request request, State before, bool others) {
     switch (request) {
     case Request::read_shared: return is_unique(before) ? before : others ? State::SC : State::UC;
@@ -158,8 +159,9 @@ public:
     // The acknowledgement has arrived: the home is free for the next transaction.
     void release() { busy_ = false; }
 
-    // Whether the cache that a core shares with others can serve its request to read alone: one of them holds the line (unique, or
-    // as the group's own, where the request is for a unique copy), and no transaction of the home is about to change that.
+    // Whether the cache that a core shares with others can serve its request to read alone: one of them holds the line
+    // (unique, or as the group's own, where the request is for a unique copy), and no transaction of the home is about to
+    // change that.
     bool within_group(unsigned core, Request request) const {
         bool held = false, unique = groups_[core] == owner_;
         for (unsigned other = 0; other < cores(); ++other) {

@@ -54,7 +54,8 @@ Simulated simulate(const Machine &machine, const wire::Cell &cell, const std::ve
 // Everything about a plan that can be wrong on this machine, without running it; throws wire::Invalid.
 void check_plan(const Machine &machine, const wire::Plan &plan);
 
-// The record of a cell. An uncalibrated machine's says nothing in nanoseconds but the machine's bounds, which the caller adds.
+// The record of a cell. An uncalibrated machine's says nothing in nanoseconds but the machine's bounds, which the caller
+// adds.
 wire::Record record_of(const Machine &machine, const wire::Plan &plan, const wire::Cell &cell, const Effort &effort);
 
 // The fastest of several self-sustaining states first; one element where there is one, none where there are no batches.

@@ -1,5 +1,5 @@
-// Where the cells of a plan run: in this program, or inside the kernel. A back end runs the windows that it is asked for; blocks,
-// order, which windows count and when a cell is done are decided in probe/run.cpp, for all of them.
+// Where the cells of a plan run: in this program, or inside the kernel. A back end runs the windows that it is asked for;
+// blocks, order, which windows count and when a cell is done are decided in probe/run.cpp, for all of them.
 #pragma once
 
 #include "probe/machine.hpp"
@@ -28,8 +28,8 @@ public:
     // Cells whose baselines are the same loop share its windows; equal keys say so.
     virtual std::string baseline_key() const = 0;
 
-    // Runs one window with its threads on the given CPUs, the timed one's first. Batch means go into `samples` when it is not
-    // null. What cannot be run is the result's error.
+    // Runs one window with its threads on the given CPUs, the timed one's first. Batch means go into `samples` when it is
+    // not null. What cannot be run is the result's error.
     virtual Window_result run(const std::vector<unsigned> &cpus, const Window_request &request,
                               wire::Histogram *samples) = 0;
 

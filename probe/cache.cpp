@@ -1,9 +1,9 @@
 // The family of cache maintenance: an operation is one pass over a list of entries whose lines are in a stated condition.
 //
 // Parameters of a cell: `entry_bytes`, `entries`, `wait` (each: a wait behind every entry; once: one at the end), `state`
-// (what the lines are before a pass: absent, clean, dirty_l1, dirty_l2, dirty_beyond), `align_bytes` (where in a line entries begin).
-// Bringing the lines into that condition is left out of the time. The baseline loop walks the same list and leaves out the
-// instructions and the waits.
+// (what the lines are before a pass: absent, clean, dirty_l1, dirty_l2, dirty_beyond), `align_bytes` (where in a line
+// entries begin). Bringing the lines into that condition is left out of the time. The baseline loop walks the same list and
+// leaves out the instructions and the waits.
 #include "probe/families.hpp"
 
 #include "probe/machine.hpp"

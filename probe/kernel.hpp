@@ -33,8 +33,8 @@ public:
     std::span<const wire::Form> forms() const { return forms_; }
     std::vector<wire::Listed> listed() const;
 
-    // The context of this machine with what is different inside the kernel. The machine's id is one of its own: a form in user
-    // space and the same form in the kernel are not one cell.
+    // The context of this machine with what is different inside the kernel. The machine's id is one of its own: a form in
+    // user space and the same form in the kernel are not one cell.
     wire::Context describe(const std::string &plan, unsigned launch) const;
 
 private:

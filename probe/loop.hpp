@@ -66,8 +66,9 @@ template <Works works = Works::in_registers, class Loop>
     loop([&chain]() __attribute__((always_inline)) { chain.run(); });
 }
 
-// Where a loop stands: its distance in bytes behind a 64-byte boundary. Files with timed loops are compiled to assembly at place 0, everything
-// in them in the namespace place0; probe/CMakeLists.txt makes the text of every place of it, and launches take turns with the places.
+// Where a loop stands: its distance in bytes behind a 64-byte boundary. Files with timed loops are compiled to assembly at
+// place 0, everything in them in the namespace place0; probe/CMakeLists.txt makes the text of every place of it, and
+// launches take turns with the places.
 constexpr unsigned loop_places = 4;
 constexpr unsigned loop_offset_bytes(unsigned place) { return 16 * place; }
 #define LW_LOOP_TEXT(x) LW_LOOP_TEXT_(x)

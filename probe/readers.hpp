@@ -75,7 +75,8 @@ struct alignas(reader_apart) Reader_seat {
     std::uint64_t counted = 0;   // thread's own sums, where the world keeps none
 };
 
-// The loops of one form. `pairs` does nothing inside its critical sections but the delay, `checked` reads what an updater removes.
+// The loops of one form. `pairs` does nothing inside its critical sections but the delay, `checked` reads what an updater
+// removes.
 struct Reader_loops {
     std::string_view form;
     Batch pairs = nullptr, checked = nullptr;

@@ -169,7 +169,8 @@ struct biased_rwlock : Plain {
         return {};
     }
     [[gnu::always_inline]] void leave(None) const { (void)lw_rwlock_read_unlock(lock); }
-    // It turns biased after some hundred reads, which biases that ended before put off by a second at most. Where it does not, no lock will.
+    // It turns biased after some hundred reads, which biases that ended before put off by a second at most. Where it does
+    // not, no lock will.
     static bool ready(Reader_world &world, std::string &why) {
         static std::atomic<bool> stays_plain{false};
         const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
@@ -331,9 +332,9 @@ inline bool counted_both(Reader_world &world, std::uint64_t pairs) {
     return equal(locks, pairs) && equal(unlocks, pairs);
 }
 
-// An SRCU-shaped pair: the index is read, the lock counted on this CPU, and the unlock of the same index. The thread is pinned
-// and the address of its CPU's words was taken before, so that the increment alone is timed, as where the per-CPU base is a
-// register.
+// An SRCU-shaped pair: the index is read, the lock counted on this CPU, and the unlock of the same index. The thread is
+// pinned and the address of its CPU's words was taken before, so that the increment alone is timed, as where the per-CPU
+// base is a register.
 template <auto Form> struct Shape : Plain {
     char *own;
     const std::size_t *index;
@@ -495,8 +496,8 @@ using sched_clock = Clock_reader<lw_ticks>;
     return x ^ x << 17;
 }
 
-// One lookup: a slot drawn at random, its object held or checked, read, released; all inside a fast critical section, since objects
-// may be given back to the system only after one.
+// One lookup: a slot drawn at random, its object held or checked, read, released; all inside a fast critical section, since
+// objects may be given back to the system only after one.
 template <class Hold> struct Lookup : Domain<lw_srcu_fast> {
     Reader_world *world;
     std::uint64_t random, wrong = 0, retries = 0;
@@ -534,7 +535,8 @@ template <class Hold> struct Lookup : Domain<lw_srcu_fast> {
     }
     static constexpr bool updaters_sleep = false;
 
-    // Puts an object that no thread holds into a slot drawn at random; the old one becomes free when its last holder lets go.
+    // Puts an object that no thread holds into a slot drawn at random; the old one becomes free when its last holder lets
+    // go.
     static void update(Reader_world &world) {
         world.random = step(world.random);
         const std::size_t slot = world.random & (world.instances - 1);

@@ -1,7 +1,7 @@
 // The timed loops over single-line forms: one function for each form and width, plainly named for the disassembly test.
 //
-// They stand at every place of loops (probe/loop.hpp): the same code at other distances from a 64-byte boundary, for launches to
-// differ in.
+// They stand at every place of loops (probe/loop.hpp): the same code at other distances from a 64-byte boundary, for
+// launches to differ in.
 #include "probe/rmw_loops.hpp"
 
 #include "probe/own_rows.hpp"

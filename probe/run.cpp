@@ -245,8 +245,8 @@ private:
         }
     }
 
-    // One round of a point: every form once, in an order drawn anew. Forms are compared within a round, so a neighbour that takes
-    // time from one of them takes the round from all.
+    // One round of a point: every form once, in an order drawn anew. Forms are compared within a round, so a neighbour that
+    // takes time from one of them takes the round from all.
     void run_round(std::vector<Cell_run *> &point, std::map<std::string, Baseline> &baselines) {
         std::ranges::shuffle(point, random_);
         std::vector<Taken> taken;

@@ -25,7 +25,8 @@ template <class T> [[gnu::always_inline]] inline void plain_add(T *word) {
     __asm__ volatile("" : : : "memory"); // one add each time
 }
 
-// What a compiler makes of an add without a wanted value. Relaxed: the word is all that there is, nothing is published by it.
+// What a compiler makes of an add without a wanted value. Relaxed: the word is all that there is, nothing is published by
+// it.
 template <class T> [[gnu::always_inline]] inline void c11_add(T *word) { __atomic_fetch_add(word, T{1}, __ATOMIC_RELAXED); }
 
 void run_apart_empty(Loop_args &args) {

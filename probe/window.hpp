@@ -58,11 +58,12 @@ Window_result run_window(Subject &subject, const Machine &machine, const std::ve
 // asks for; a rule of "no switch at all" leaves nothing on a machine with one timer daemon.
 bool switched_out(double away_ns, double window_ns);
 
-// A contender was off its CPU when the window opened: it takes its own time from its return and saw too little of the window.
+// A contender was off its CPU when the window opened: it takes its own time from its return and saw too little of the
+// window.
 bool came_late(double own_ns, double window_ns);
 
-// Notes whether one batch was far longer than the others. Otherwise, and where the window counts, the means of its batches of
-// `ops` operations, less what reading the clock costs, go into `samples` when it is not null.
+// Notes whether one batch was far longer than the others. Otherwise, and where the window counts, the means of its batches
+// of `ops` operations, less what reading the clock costs, go into `samples` when it is not null.
 void judge_batches(Window_result &result, std::span<const double> batch_ns, double overhead_ns, std::size_t ops,
                    wire::Histogram *samples);
 

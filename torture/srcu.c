@@ -1,10 +1,10 @@
-/* linewright-torture srcu: readers and updaters with signals, forks and delays, all at once. It counts what only a wrong grace
- * period lets a reader see.
+/* linewright-torture srcu: readers and updaters with signals, forks and delays, all at once. It counts what only a wrong
+ * grace period lets a reader see.
  *
- * An object is alive until a grace period has passed since it was replaced; then it is poisoned and used again. A reader that
- * finds its object poisoned, or changed during its critical section, is an error. Directed cases come first: between the steps of
- * a grace period the program performs what a reader with delayed stores and loads would do, which shows a wrong order at once
- * and every time.
+ * An object is alive until a grace period has passed since it was replaced; then it is poisoned and used again. A reader
+ * that finds its object poisoned, or changed during its critical section, is an error. Directed cases come first: between
+ * the steps of a grace period the program performs what a reader with delayed stores and loads would do, which shows a wrong
+ * order at once and every time.
  * Built with the SRCU sources of the library and their LW_SRCU_TEST hooks. Exit code: 0, 1 errors found, 2 wrong request. */
 #define _GNU_SOURCE
 #include "srcu/domain.h"
@@ -259,7 +259,8 @@ static void act_point(enum lw__srcu_point where)
 static void directed(const char *name, unsigned stale, bool lock_late, bool leaves_at_flip, bool others)
 {
     struct lw_srcu s;
-    /* Updown: the reader is acted by the thread that waits, which would be refused inside a critical section that it must end itself. */
+    /* Updown: the reader is acted by the thread that waits, which would be refused inside a critical section that it must
+     * end itself. */
     if (lw__srcu_init(&s, LW__SRCU_FAST_UPDOWN)) {
         error_found("directed: lw_srcu_init");
         return;
@@ -513,7 +514,8 @@ static void *churn(void *unused)
     return NULL;
 }
 
-/* In the child, which has this thread only: the critical sections of the other threads do not end and have to be forgotten. */
+/* In the child, which has this thread only: the critical sections of the other threads do not end and have to be
+ * forgotten. */
 static int child(void)
 {
     uint64_t rng = seed + 5;

@@ -1,5 +1,5 @@
-/* A membarrier for the harnesses of a stateless model checker: who asks for it waits until each of READERS threads has met it, which a thread
- * does between any two of its accesses. */
+/* A membarrier for the harnesses of a stateless model checker: who asks for it waits until each of READERS threads has met
+ * it, which a thread does between any two of its accesses. */
 #ifndef LINEWRIGHT_VERIFY_MEMBARRIER_H
 #define LINEWRIGHT_VERIFY_MEMBARRIER_H
 

@@ -1,4 +1,5 @@
-// The name by which runs on one machine notice each other: a probe, the helper of a trial and the sampler hold it while they run.
+// The name by which runs on one machine notice each other: a probe, the helper of a trial and the sampler hold it while they
+// run.
 #pragma once
 
 #include <cerrno>

@@ -143,7 +143,8 @@ struct Context {
     std::optional<double> other_load; // CPUs that other programs kept busy meanwhile
 };
 
-// Parses and validates one plan for an architecture, by default the one built for, and the forms that there are; throws Invalid.
+// Parses and validates one plan for an architecture, by default the one built for, and the forms that there are; throws
+// Invalid.
 Plan parse_plan(const std::string &text, Arch arch = this_arch, std::span<const Form> forms = all_forms());
 
 // One line of JSON each, without the newline.

@@ -29,8 +29,8 @@ int complain(int code, std::string what) {
     return code;
 }
 
-// The library has read LINEWRIGHT_ATOMICS by itself and reported what is wrong with it; but it then goes on with the default,
-// which a comparison of settings must not do.
+// The library has read LINEWRIGHT_ATOMICS by itself and reported what is wrong with it; but it then goes on with the
+// default, which a comparison of settings must not do.
 void check_policy() {
     const char *text = std::getenv("LINEWRIGHT_ATOMICS");
     if (text && lw_policy_set(text) != 0)

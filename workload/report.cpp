@@ -1,4 +1,5 @@
-// Writes results: aligned lines whose figures a regular expression finds, the rate and the verdict first; or one JSON object.
+// Writes results: aligned lines whose figures a regular expression finds, the rate and the verdict first; or one JSON
+// object.
 #include "workload/report.hpp"
 
 #include "wire/json.hpp"

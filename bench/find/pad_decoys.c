@@ -1,7 +1,7 @@
 /* Programs for trials of `linewright trial --pad make`: decoys that padding cannot help, and one case that it must help.
  *
- * pad_decoys KIND OPERATIONS: two threads, each with that many operations; the time is the program's own. The output says whether
- * the two words lie on one line of 64 bytes. */
+ * pad_decoys KIND OPERATIONS: two threads, each with that many operations; the time is the program's own. The output says
+ * whether the two words lie on one line of 64 bytes. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -39,8 +39,8 @@ static void *lock(void *which) {
     return NULL;
 }
 
-/* Two neighbouring blocks on one line of 64 bytes, unless they are padded. Of three blocks of 32 bytes in a row, two are: the first
- * begins in the middle of a line with glibc's malloc in a program that has allocated nothing before. */
+/* Two neighbouring blocks on one line of 64 bytes, unless they are padded. Of three blocks of 32 bytes in a row, two are:
+ * the first begins in the middle of a line with glibc's malloc in a program that has allocated nothing before. */
 static void neighbours(void) {
     uint64_t *first = make(24), *second = make(24), *third = make(24);
     bool together = (uintptr_t)first / LINE == (uintptr_t)second / LINE;
@@ -58,8 +58,9 @@ static void *tell(void *which) {
     return (void *)(uintptr_t)(sum & 1);
 }
 
-/* Each thread on a CPU of its own, as far as there are any: on one CPU nothing travels, whatever is shared, and the scheduler of a machine with
- * two CPUs was seen to put both threads of so short a program on one of them, for all launches of a trial. */
+/* Each thread on a CPU of its own, as far as there are any: on one CPU nothing travels, whatever is shared, and the
+ * scheduler of a machine with two CPUs was seen to put both threads of so short a program on one of them, for all launches
+ * of a trial. */
 static void pin(pthread_attr_t *attributes, int number) {
     cpu_set_t allowed, one;
     CPU_ZERO(&one);

@@ -1,9 +1,9 @@
-/* A case that was published more than once, written anew from its descriptions: a lock and, on the same line, fields that other threads only
- * read (the kernel developers' example for perf c2c, also used by the Arm learning path on SPE; VictoriaMetrics #8683 has hot variables
- * beside counters in the same way).
+/* A case that was published more than once, written anew from its descriptions: a lock and, on the same line, fields that
+ * other threads only read (the kernel developers' example for perf c2c, also used by the Arm learning path on SPE;
+ * VictoriaMetrics #8683 has hot variables beside counters in the same way).
  *
- * published_case READS: one thread takes and gives the lock until the other has read its field so often. APART=1 in the environment puts
- * the fields on a line of their own, which is the published cure. */
+ * published_case READS: one thread takes and gives the lock until the other has read its field so often. APART=1 in the
+ * environment puts the fields on a line of their own, which is the published cure. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>

@@ -61,8 +61,8 @@ struct Object_in_a_struct {
     [[gnu::always_inline]] static void add(Place p) { ++p.server->answers; }
 };
 
-// A counter whose word has the same place in its page as the CPU's number has in the thread's area: some processors compare the low 12
-// bits of addresses first, and take the next load of the number for one of the counter.
+// A counter whose word has the same place in its page as the CPU's number has in the thread's area: some processors compare
+// the low 12 bits of addresses first, and take the next load of the number for one of the counter.
 struct Unlucky {
     struct Place {
         Server *server = pointer_to_server;

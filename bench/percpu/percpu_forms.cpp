@@ -1,4 +1,5 @@
-// What each documented form of a counter costs, by gcc and by clang, against the sequence alone with everything in registers.
+// What each documented form of a counter costs, by gcc and by clang, against the sequence alone with everything in
+// registers.
 #include "form_loops.hpp"
 #include "timing.hpp"
 

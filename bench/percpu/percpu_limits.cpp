@@ -111,7 +111,8 @@ struct Lock_add {
     [[gnu::always_inline]] static void add(char *q) { __asm__ volatile("lock addq $1, (%0)" : : "r"(q) : "memory", "cc"); }
 };
 
-// ---- the loops: at `offset` bytes behind the begin of a line of code, or as much further as the compiler's set-up takes ----
+// ---- the loops: at `offset` bytes behind the begin of a line of code, or as much further as the compiler's set-up takes
+// ----
 
 using Loop = void (*)(char *);
 

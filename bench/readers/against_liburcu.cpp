@@ -171,8 +171,9 @@ void pairs() {
 
 // ---- more threads ----
 
-// Each thread's ns per critical section while `cpus` of them run the same loop: all have begun before any is timed, and go on until all
-// have been. No other thread takes part, so that threads of real-time priority cannot keep the one from running that ends them.
+// Each thread's ns per critical section while `cpus` of them run the same loop: all have begun before any is timed, and go
+// on until all have been. No other thread takes part, so that threads of real-time priority cannot keep the one from running
+// that ends them.
 std::vector<double> together(unsigned pair, const std::vector<unsigned> &cpus, double window_ns) {
     struct alignas(256) Seat {
         double ns = 0;

@@ -1,5 +1,5 @@
-/* The loops over critical sections at one placement: PLACEMENT in the file's name, as CMake compiles it. liburcu is inline where the
- * LGPL allows it (LGPL 1) and called where it does not (LGPL 0), which takes two objects for each placement. */
+/* The loops over critical sections at one placement: PLACEMENT in the file's name, as CMake compiles it. liburcu is inline
+ * where the LGPL allows it (LGPL 1) and called where it does not (LGPL 0), which takes two objects for each placement. */
 #if LGPL
 #define _LGPL_SOURCE
 #endif
@@ -12,7 +12,8 @@
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
 
-/* The padding runs once for each call of 20,000 critical sections; the loop behind it is not aligned by the compiler (CMakeLists.txt). */
+/* The padding runs once for each call of 20,000 critical sections; the loop behind it is not aligned by the compiler
+ * (CMakeLists.txt). */
 #define LOOP(name, before, after)                                                                   \
     static __attribute__((noinline, aligned(64))) void name(struct lw_srcu *domain, size_t pairs) { \
         (void)domain;                                                                               \

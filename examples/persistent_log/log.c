@@ -253,7 +253,8 @@ int log_attach(struct record_log *log, void *memory, size_t bytes, bool direct)
 
     if (error)
         return error;
-    /* A record may be whole here and yet not durable: no append has returned for it, but the records behind it depend on it. */
+    /* A record may be whole here and yet not durable: no append has returned for it, but the records behind it depend on
+     * it. */
     error = make_range_durable(log, 0, log->tail);
     return error ? error : write_slot(log, ++log->epoch);
 }
@@ -386,7 +387,8 @@ static int open_existing(struct record_log *log, const char *path, bool to_appen
     return error;
 }
 
-/* The lock is held, so a file that still has the name stays under it: an empty one, or what a creation left that did not end. */
+/* The lock is held, so a file that still has the name stays under it: an empty one, or what a creation left that did not
+ * end. */
 static void remove_if_named(int fd, const char *path)
 {
     struct stat ours, named;

@@ -48,9 +48,9 @@ struct log_record {
 enum { LOG_FIRST = 4096, LOG_MINIMUM = 8192 };
 
 /*
- * Open to append, or create with `bytes` (at least LOG_MINIMUM; ignored if it exists); a new log is made under `path`.new and
- * renamed when it is whole.  0, or -errno: -EBADMSG: not a log, damaged, or of another size; -EWOULDBLOCK: another process
- * has it open.
+ * Open to append, or create with `bytes` (at least LOG_MINIMUM; ignored if it exists); a new log is made under `path`.new
+ * and renamed when it is whole.  0, or -errno: -EBADMSG: not a log, damaged, or of another size; -EWOULDBLOCK: another
+ * process has it open.
  */
 int log_open(struct record_log *log, const char *path, size_t bytes);
 /* Open to read: nothing is written, log_append() answers -EROFS.  Same errors; -ENOENT: there is none. */

@@ -10,7 +10,8 @@
  *             lw_srcu_free(&domain, s, head);
  *
  * What a reader may rely on:
- * - It meets every node that is in the list from before its walk until after it, once, in the list's order. Nodes that come, go or are
+ * - It meets every node that is in the list from before its walk until after it, once, in the list's order. Nodes that come,
+ * go or are
  *   replaced meanwhile it may or may not meet. A walk is no snapshot: it can meet a node that was added after another one that it
  *   missed.
  * - It sees whatever was stored into a node before the node was added.
@@ -18,9 +19,11 @@
  *
  * What an updater has to keep to:
  * - One updater at a time, by a lock of the caller's. Readers never wait for it.
- * - A removed or replaced node is neither freed, written, nor added anywhere until a grace period of the readers' domain is over: a
+ * - A removed or replaced node is neither freed, written, nor added anywhere until a grace period of the readers' domain is
+ * over: a
  *   reader may stand on it, and would follow it into another list, whose end it does not know.
- * - There is no "is it empty?" followed by "then take the first": the list may change in between. rcu_list_first() is both in one.
+ * - There is no "is it empty?" followed by "then take the first": the list may change in between. rcu_list_first() is both
+ * in one.
  *
  * Readers follow `next` only; `prev` belongs to updaters. */
 #ifndef RCU_LIST_H

@@ -1,5 +1,5 @@
-/* rcu_collections: readers search a map and walk a list of sessions while updaters add, replace and remove them and resize the map.
- * Every reader checks what it sees; exit code 1: one saw what it must not see. */
+/* rcu_collections: readers search a map and walk a list of sessions while updaters add, replace and remove them and resize
+ * the map. Every reader checks what it sees; exit code 1: one saw what it must not see. */
 #include "list.h"
 #include "map.h"
 

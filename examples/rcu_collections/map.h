@@ -7,14 +7,14 @@
  *   updater   lock(&mutex); n = rcu_map_remove(&map, key); unlock(&mutex);
  *             lw_srcu_free(&domain, container of n, head);
  *
- * Readers do not wait and write nothing. A key that is in the map from before a search until after it is found, also while the map is
- * resized or the key's node is replaced. Updaters exclude each other by a lock of the caller's. A node that was removed or
- * replaced keeps its links, and is neither freed, written nor inserted anywhere until a grace period is over.
+ * Readers do not wait and write nothing. A key that is in the map from before a search until after it is found, also while
+ * the map is resized or the key's node is replaced. Updaters exclude each other by a lock of the caller's. A node that was
+ * removed or replaced keeps its links, and is neither freed, written nor inserted anywhere until a grace period is over.
  *
- * Resizing. A reader in the middle of a chain must not be led into a chain of another table. So a node has two links and a table uses one
- * of them: the new table chains all nodes by the link that the old one does not use, is published by one store, and after
- * a grace period no reader is in the old table, which is freed; its links are those of the next table. The price: a word more per
- * node, and rcu_map_resize() waits for a grace period while it has the updaters' lock. */
+ * Resizing. A reader in the middle of a chain must not be led into a chain of another table. So a node has two links and a
+ * table uses one of them: the new table chains all nodes by the link that the old one does not use, is published by one
+ * store, and after a grace period no reader is in the old table, which is freed; its links are those of the next table. The
+ * price: a word more per node, and rcu_map_resize() waits for a grace period while it has the updaters' lock. */
 #ifndef RCU_MAP_H
 #define RCU_MAP_H
 
@@ -65,7 +65,8 @@ static inline struct rcu_map_node *rcu_map_find(const struct rcu_map *map, uint6
     return node;
 }
 
-/* Calls `visit` for every node, each once: those that are there all the time, and perhaps others. For readers and updaters. */
+/* Calls `visit` for every node, each once: those that are there all the time, and perhaps others. For readers and
+ * updaters. */
 static inline void rcu_map_visit(const struct rcu_map *map, void (*visit)(struct rcu_map_node *, void *), void *argument)
 {
     struct rcu_map_table *table = lw_srcu_dereference(map->table);
@@ -166,8 +167,8 @@ static inline int rcu_map_wait_for_retired(struct rcu_map *map)
     return error;
 }
 
-/* Gives the map 1 << bits chains. Waits for a grace period, so not for critical sections of the domain. 0, -EINVAL, -ENOMEM, or an error
- * of lw_srcu_synchronize(): the map is whole after any of them. */
+/* Gives the map 1 << bits chains. Waits for a grace period, so not for critical sections of the domain. 0, -EINVAL, -ENOMEM,
+ * or an error of lw_srcu_synchronize(): the map is whole after any of them. */
 static inline int rcu_map_resize(struct rcu_map *map, unsigned bits)
 {
     struct rcu_map_table *old = map->table, *table;

@@ -1,7 +1,8 @@
 // A plugin for qemu-user: every access of every thread, as masks of bytes by line and instruction.
 //
 // Options: to=FILE (each process writes FILE.PID at its end). Only lines that two threads touched, or that lie in
-// shared mappings, are written: others cannot be shared. Guest addresses are the host's (guest base 0), as qemu-user has it for 64-bit programs.
+// shared mappings, are written: others cannot be shared. Guest addresses are the host's (guest base 0), as qemu-user has it
+// for 64-bit programs.
 #include "find/code.hpp"
 #include "find/lines.hpp"
 #include "find/plugin/qemu.hpp"
@@ -160,7 +161,8 @@ void on_access(unsigned, qemu_plugin_meminfo_t info, std::uint64_t address, void
 
 bool is_arm64() { return target == "aarch64"; }
 
-// A thread's blocks are looked at with each of its system calls, of which there is always one at its end: behind that they are gone.
+// A thread's blocks are looked at with each of its system calls, of which there is always one at its end: behind that they
+// are gone.
 void on_system_call(qemu_plugin_id_t, unsigned, std::int64_t number, std::uint64_t first, std::uint64_t, std::uint64_t,
                     std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t) {
     constexpr std::int64_t set_robust_list_x86_64 = 273, set_robust_list_arm64 = 99;
@@ -252,7 +254,8 @@ std::string guest_program() {
     return found;
 }
 
-// arm64: how often each call led to an atomic instruction, whatever line that went to. Most of them stand in outline helpers.
+// arm64: how often each call led to an atomic instruction, whatever line that went to. Most of them stand in outline
+// helpers.
 void write_atomics(Output &output, std::uint32_t me) {
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> found;
     for (auto &thread : threads)

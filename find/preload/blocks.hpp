@@ -1,7 +1,9 @@
-// The table of heap blocks that the preloaded malloc keeps in a file, for `linewright find` to look addresses up in: the living
-// ones and, where there is room, those that were freed, since a sample may be older than the free and the next block at its address.
+// The table of heap blocks that the preloaded malloc keeps in a file, for `linewright find` to look addresses up in: the
+// living ones and, where there is room, those that were freed, since a sample may be older than the free and the next block
+// at its address.
 //
-// Layout, read by linewright/find/heap.py: a header of 64 bytes, then `block_slots` keys of 8 bytes, as many times of death, blocks.
+// Layout, read by linewright/find/heap.py: a header of 64 bytes, then `block_slots` keys of 8 bytes, as many times of death,
+// blocks.
 #pragma once
 
 #include <atomic>

@@ -2,8 +2,9 @@
 //
 // LINEWRIGHT_FIND_HEAP names the table's file; LINEWRIGHT_FIND_PAD holds MODULE+0xBEGIN-0xEND, several separated by commas:
 // blocks whose allocating call returns into one of these ranges of a module's own addresses begin on a line of their own.
-// Modules that are loaded later are known by the first caller in them. LINEWRIGHT_FIND_PAD_TO=016 finds the same blocks and leaves them as malloc places them: the baseline of a trial runs the
-// same code with an environment of the same length, so that it differs from the padded setting in the padding alone.
+// Modules that are loaded later are known by the first caller in them. LINEWRIGHT_FIND_PAD_TO=016 finds the same blocks and
+// leaves them as malloc places them: the baseline of a trial runs the same code with an environment of the same length, so
+// that it differs from the padded setting in the padding alone.
 #include "find/preload/blocks.hpp"
 
 #include <cerrno>
@@ -89,7 +90,8 @@ std::uint64_t now_ns() {
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-// Words above our frame that point into the program's code. A stack may end with its page: the kernel copies what lies behind.
+// Words above our frame that point into the program's code. A stack may end with its page: the kernel copies what lies
+// behind.
 [[gnu::noinline]] void find_callers(Block &block, void *caller) {
     constexpr std::uintptr_t page = 4096, most_bytes = 64 * sizeof(void *);
     std::uintptr_t words[most_bytes / sizeof(void *)];
@@ -162,7 +164,8 @@ void forget(void *block) {
         return;
     std::uint64_t key = key_of(process, reinterpret_cast<std::uintptr_t>(block)), first = group_of(key);
     for (std::uint64_t at = first; at < first + group; at++)
-        // Acquire: pairs with the release store in note. An older block of this address has died, or its place is being taken.
+        // Acquire: pairs with the release store in note. An older block of this address has died, or its place is being
+        // taken.
         if (to->keys[at].load(std::memory_order_relaxed) == key && !to->died_ns[at].load(std::memory_order_acquire) &&
             to->keys[at].load(std::memory_order_relaxed) == key)
             return to->died_ns[at].store(now_ns(), std::memory_order_relaxed);
@@ -292,7 +295,8 @@ void read_ranges(const char *given) {
     dl_iterate_phdr(add_module, nullptr);
 }
 
-// LINEWRIGHT_FIND_PAD_SEEN/LINEWRIGHT_FIND_PAD_AS is made when the first block is found: a setting that finds none shows nothing.
+// LINEWRIGHT_FIND_PAD_SEEN/LINEWRIGHT_FIND_PAD_AS is made when the first block is found: a setting that finds none shows
+// nothing.
 void prepare_mark() {
     const char *folder = std::getenv("LINEWRIGHT_FIND_PAD_SEEN"), *name = std::getenv("LINEWRIGHT_FIND_PAD_AS");
     if (folder && name && std::snprintf(mark, sizeof mark, "%s/%s", folder, name) >= static_cast<int>(sizeof mark))

@@ -1,8 +1,8 @@
 // Preloaded where perf_event_open is refused: a CPU timer for each thread, whose signal handler writes samples to a ring.
 //
 // What it changes in the program: one real-time signal (SIGRTMAX - 2) is taken, pthread_create is wrapped, and threads are
-// interrupted at the kernel's tick at most (250 times a second of CPU time with a tick of 4 ms). Only async-signal-safe calls
-// are made in the handler.
+// interrupted at the kernel's tick at most (250 times a second of CPU time with a tick of 4 ms). Only async-signal-safe
+// calls are made in the handler.
 #include "find/preload/ring.hpp"
 
 #include <algorithm>

@@ -1,22 +1,22 @@
 /* lw::atomic_ref<T>: the interface of C++20's std::atomic_ref, from C++17 on, made of the operations of atomic.h.
  *
  * T is trivially copyable and 1, 2, 4, 8 or, on 64-bit machines, 16 bytes long. The object must be aligned to
- * `required_alignment`, which is its size. On i386 that is more than the compiler gives an 8-byte type by itself: write `alignas(8)`. There the constructor
- * checks it and ends the program with one line that says so; g++ refuses to compile a misalignment that it can see.
- * Orders are those of the standard, with one addition: memory_order_seq_cst read-modify-writes are fully ordered, as
- * unsuffixed operations of atomic.h are. Two groups of members differ in their form:
+ * `required_alignment`, which is its size. On i386 that is more than the compiler gives an 8-byte type by itself: write
+ * `alignas(8)`. There the constructor checks it and ends the program with one line that says so; g++ refuses to compile a
+ * misalignment that it can see. Orders are those of the standard, with one addition: memory_order_seq_cst read-modify-writes
+ * are fully ordered, as unsuffixed operations of atomic.h are. Two groups of members differ in their form:
  *   - fetch_add and its like return the old value, so they never take a store form;
  *   - add, sub, and_, andnot, or_, xor_ are additions to the interface: void, relaxed or release, and under the
  *     policy `store` they are STADD and its like.
- * At 16 bytes there are load, store, exchange, compare-exchange and wait. load() is lw_read_u128_any: on a CPU without a read
- * that never writes it needs writable memory. is_always_lock_free is false on x86-64 unless the compiler may use CMPXCHG16B
- * (-mcx16); is_lock_free() asks the CPU.
- * Padding does not count: a compare-exchange succeeds when all values of T are equal, whatever padding either side holds, and
- * what is stored has zeros there. That needs a compiler with __builtin_clear_padding (gcc). With another, compare_exchange
- * and wait refuse types that may have padding; declare `template <> inline constexpr bool lw::has_no_padding<T> = true;` for
- * a type that has none although the language cannot tell (a structure of floats). wait() blocks in the kernel on Linux; as with the standard
- * library's, a notify does not reach a waiter in a shared object that dlopen() keeps apart (say, from a program linked
- * without -rdynamic). */
+ * At 16 bytes there are load, store, exchange, compare-exchange and wait. load() is lw_read_u128_any: on a CPU without a
+ * read that never writes it needs writable memory. is_always_lock_free is false on x86-64 unless the compiler may use
+ * CMPXCHG16B (-mcx16); is_lock_free() asks the CPU.
+ * Padding does not count: a compare-exchange succeeds when all values of T are equal, whatever padding either side holds,
+ * and what is stored has zeros there. That needs a compiler with __builtin_clear_padding (gcc). With another,
+ * compare_exchange and wait refuse types that may have padding; declare `template <> inline constexpr bool
+ * lw::has_no_padding<T> = true;` for a type that has none although the language cannot tell (a structure of floats). wait()
+ * blocks in the kernel on Linux; as with the standard library's, a notify does not reach a waiter in a shared object that
+ * dlopen() keeps apart (say, from a program linked without -rdynamic). */
 #ifndef LINEWRIGHT_ATOMIC_REF_H
 #define LINEWRIGHT_ATOMIC_REF_H
 

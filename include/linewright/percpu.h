@@ -4,8 +4,8 @@
  *   lw_this_cpu_inc(hits);                                                this CPU's copy, no lock, no shared line
  *   printf("%llu", (unsigned long long)lw_percpu_sum_u64(hits));          all copies added up
  *
- * lw_percpu_alloc() returns a handle: pass it, or it plus an offset inside the allocation, to the functions here. Dereferencing
- * it faults, because it points into a page without access rights.
+ * lw_percpu_alloc() returns a handle: pass it, or it plus an offset inside the allocation, to the functions here.
+ * Dereferencing it faults, because it points into a page without access rights.
  *
  * A word is used in ONE of three ways, for its whole life:
  * - counter (u32, u64): lw_this_cpu_{add,sub,inc,dec} and lw_percpu_sum_*. Each copy has a second word, which takes
@@ -18,16 +18,16 @@
  * signal handlers) and never tears for a thread that sums or reads from another CPU; it orders nothing else.
  * "The current CPU" is the one at the moment of the step; the thread may be elsewhere when the function returns.
  *
- * Progress: a sequence that the kernel aborts is repeated up to LW_PERCPU_TRIES times, then the fall-back does the operation: for
- * counters an atomic add of the second word (wait-free on most CPUs), for values the CPU's lock word (which waits for
- * another holder's few instructions; the kernel's futex decides who is next). Where the kernel cannot abort the
- * sequences of a CPU on request (no membarrier of that kind: Linux before 5.10, a filter), values are atomic instructions from
- * the start. No operation can spin for ever.
+ * Progress: a sequence that the kernel aborts is repeated up to LW_PERCPU_TRIES times, then the fall-back does the
+ * operation: for counters an atomic add of the second word (wait-free on most CPUs), for values the CPU's lock word (which
+ * waits for another holder's few instructions; the kernel's futex decides who is next). Where the kernel cannot abort the
+ * sequences of a CPU on request (no membarrier of that kind: Linux before 5.10, a filter), values are atomic instructions
+ * from the start. No operation can spin for ever.
  *
  * Safe: in signal handlers, after fork (the child has a copy of all counts), before main, in destructors, in a dlopen()ed
  * library (which then stays loaded, because the kernel may read its descriptors later), in static programs. Not in the
- * child of vfork(), which runs on its parent's thread area: call exec or _exit only, as POSIX asks; nor in a thread made by a bare
- * clone() without CLONE_SETTLS.
+ * child of vfork(), which runs on its parent's thread area: call exec or _exit only, as POSIX asks; nor in a thread made by
+ * a bare clone() without CLONE_SETTLS.
  */
 #ifndef LINEWRIGHT_PERCPU_H
 #define LINEWRIGHT_PERCPU_H
@@ -42,8 +42,8 @@ LW__HEADER_BEGINS
 
 #include <linewright/arch/thread_sanitizer.h>
 
-/* A compiler that estimates size by lines of assembly takes a sequence for something large and calls it as a function: 1.6 ns
- * instead of 0.5. */
+/* A compiler that estimates size by lines of assembly takes a sequence for something large and calls it as a function: 1.6
+ * ns instead of 0.5. */
 #define LW__ALWAYS_INLINE inline __attribute__((always_inline))
 #define LW__INLINE static LW__ALWAYS_INLINE
 
@@ -71,9 +71,9 @@ extern "C" {
 /* What the inline code reads; final before the first handle exists, but for the limits. Read-only for users. */
 struct lw_percpu_rt {
     ptrdiff_t offset; /* of the thread's rseq area from the thread pointer */
-    /* What sequences of counters compare the CPU field with: one more than the highest CPU that they were or may have been used on,
-     * encoded as the architecture needs it. A thread on a CPU beyond goes out of line, which raises the limit. A loop that
-     * keeps an old value only goes out of line more often. 0: no sequences, or the library has not started yet. */
+    /* What sequences of counters compare the CPU field with: one more than the highest CPU that they were or may have been
+     * used on, encoded as the architecture needs it. A thread on a CPU beyond goes out of line, which raises the limit. A
+     * loop that keeps an old value only goes out of line more often. 0: no sequences, or the library has not started yet. */
     unsigned limit;
     unsigned value_limit; /* the same for value operations */
     unsigned nr_cpus; /* CPU numbers are below this */
@@ -178,8 +178,8 @@ LW_ALWAYS_INLINE void lw_this_cpu_add_u64(uint64_t *p, uint64_t v)
 /* A word's CPU, from its address and CPU 0's. */
 #define LW__CPU_OF(at, q) ((unsigned)(((uintptr_t)(at) - (uintptr_t)(q)) >> LW_PERCPU_SHIFT))
 
-/* Adds as lw_this_cpu_add_u64() and returns the CPU whose copy has it; -1: a second word has, which is no CPU's. That is always so where
- * values have no sequences. */
+/* Adds as lw_this_cpu_add_u64() and returns the CPU whose copy has it; -1: a second word has, which is no CPU's. That is
+ * always so where values have no sequences. */
 LW_ALWAYS_INLINE int lw_this_cpu_add_cpu_u64(uint64_t *p, uint64_t v)
 {
     struct lw__rt_view rt = LW__RT(value_limit);
@@ -200,13 +200,13 @@ LW_ALWAYS_INLINE void lw_this_cpu_sub_u64(uint64_t *p, uint64_t v)
 }
 
 /* All copies of a counter added up, modulo 2^32 or 2^64. Adds that run at the same time may or may not be seen; adds that
- * happened before (in the sense of the language) are. Async-signal-safe. Time grows with the highest CPU that the process could use
- * when it started, has used an operation on since, or has called lw_per_cpu_ptr() for. */
+ * happened before (in the sense of the language) are. Async-signal-safe. Time grows with the highest CPU that the process
+ * could use when it started, has used an operation on since, or has called lw_per_cpu_ptr() for. */
 LW_API uint32_t lw_percpu_sum_u32(const uint32_t *p);
 LW_API uint64_t lw_percpu_sum_u64(const uint64_t *p);
 
-/* The same for n counters: sums[i] receives the sum of p[i]. CPU by CPU, so that each line of counters that stand side by side, in the
- * order of their allocation for instance, is fetched once: for a report of hundreds of counters. */
+/* The same for n counters: sums[i] receives the sum of p[i]. CPU by CPU, so that each line of counters that stand side by
+ * side, in the order of their allocation for instance, is fetched once: for a report of hundreds of counters. */
 LW_API void lw_percpu_sum_many_u32(uint32_t *const *p, size_t n, uint32_t *sums);
 LW_API void lw_percpu_sum_many_u64(uint64_t *const *p, size_t n, uint64_t *sums);
 
@@ -311,11 +311,12 @@ LW__VALUE_FUNCTIONS(64, uint64_t)
 
 /* ---- lists ---- */
 
-/* A node, usually a member of what is listed. One list per CPU: push adds a node to the current CPU's; pop returns the one that was
- * pushed there last and takes it off, or returns NULL; other CPUs' lists are not searched. The list is a handle of a NULL pointer:
+/* A node, usually a member of what is listed. One list per CPU: push adds a node to the current CPU's; pop returns the one
+ * that was pushed there last and takes it off, or returns NULL; other CPUs' lists are not searched. The list is a handle of
+ * a NULL pointer:
  *   struct lw_percpu_node **list = lw_percpu_alloc(sizeof *list, sizeof *list);
- * Safe against every interruption, in signal handlers too; there is no ABA problem. What is stored into a node before push is seen
- * after the pop that returns it.
+ * Safe against every interruption, in signal handlers too; there is no ABA problem. What is stored into a node before push
+ * is seen after the pop that returns it.
  *
  * Where one thread pushes and another pops, nodes gather on the first one's CPU: use lw_percpu_pop_any() there. */
 struct lw_percpu_node {
@@ -386,7 +387,8 @@ LW__INLINE bool lw__percpu_try_pop_cpu(struct lw_percpu_node **list, struct lw_p
     return true;
 }
 
-/* Adds a chain of nodes, each of which points to the next one, from `first` to `last`: in one step. Returns the CPU to whose list. */
+/* Adds a chain of nodes, each of which points to the next one, from `first` to `last`: in one step. Returns the CPU to whose
+ * list. */
 LW_ALWAYS_INLINE unsigned lw_percpu_push_chain(struct lw_percpu_node **list, struct lw_percpu_node *first,
                                                struct lw_percpu_node *last)
 {
@@ -413,17 +415,19 @@ LW_ALWAYS_INLINE struct lw_percpu_node *lw_percpu_pop_cpu(struct lw_percpu_node 
     return __builtin_expect(lw__percpu_try_pop_cpu(list, &node, cpu), 1) ? node : lw__percpu_pop_slow(list, cpu);
 }
 
-/* Pops from the current CPU's list or, where that is empty, takes the whole list of another CPU, puts all but one of its nodes on the
- * current CPU's list and returns that one. NULL: each list was empty when it was looked at. Taking costs a system call and interrupts
- * the other CPU, so it pays where nodes are pushed on one CPU and popped on another. A thread that is denied membarrier after the
- * library's start finds other CPUs' lists empty, here and below. All three may be used in signal handlers. */
+/* Pops from the current CPU's list or, where that is empty, takes the whole list of another CPU, puts all but one of its
+ * nodes on the current CPU's list and returns that one. NULL: each list was empty when it was looked at. Taking costs a
+ * system call and interrupts the other CPU, so it pays where nodes are pushed on one CPU and popped on another. A thread
+ * that is denied membarrier after the library's start finds other CPUs' lists empty, here and below. All three may be used
+ * in signal handlers. */
 LW_API struct lw_percpu_node *lw_percpu_pop_any(struct lw_percpu_node **list);
 
-/* Takes the nodes of all CPUs off, as one chain; the last one's `next` is NULL. To empty a list before it is freed, for instance. */
+/* Takes the nodes of all CPUs off, as one chain; the last one's `next` is NULL. To empty a list before it is freed, for
+ * instance. */
 LW_API struct lw_percpu_node *lw_percpu_pop_all(struct lw_percpu_node **list);
 
-/* How many nodes there are, CPU after CPU: exact while no other thread pushes or pops. Takes time with the number of nodes, and a system
- * call for each CPU that has any. */
+/* How many nodes there are, CPU after CPU: exact while no other thread pushes or pops. Takes time with the number of nodes,
+ * and a system call for each CPU that has any. */
 LW_API size_t lw_percpu_length(struct lw_percpu_node **list);
 
 /* ---- all copies; static definitions ---- */
@@ -435,8 +439,8 @@ LW_API size_t lw_percpu_length(struct lw_percpu_node **list);
 #define LW__CAST(type, value) ((type)(value))
 #endif
 
-/* Runs its statement with `copy`, a pointer, at each CPU's copy in turn. For counters use the sums: a copy has two words. May be
- * nested. */
+/* Runs its statement with `copy`, a pointer, at each CPU's copy in turn. For counters use the sums: a copy has two words.
+ * May be nested. */
 #define LW__FOR_EACH(copy, p, cpu) \
     for (unsigned cpu = 0;         \
          cpu < lw_percpu_nr_cpus() && (((copy) = LW__CAST(__typeof__(copy), lw_per_cpu_ptr((p), cpu))), true); cpu++)
@@ -444,8 +448,8 @@ LW_API size_t lw_percpu_length(struct lw_percpu_node **list);
 #define LW__FOR_EACH_1(copy, p, number) LW__FOR_EACH_2(copy, p, number)
 #define lw_percpu_for_each(copy, p) LW__FOR_EACH_1(copy, p, __COUNTER__)
 
-/* Defines a pointer variable `name` with per-CPU memory for a `type`, zeroed, ready before main (after constructors of priority 102
- * and below) and never freed. For file scope or namespace scope. The program ends where memory is lacking. */
+/* Defines a pointer variable `name` with per-CPU memory for a `type`, zeroed, ready before main (after constructors of
+ * priority 102 and below) and never freed. For file scope or namespace scope. The program ends where memory is lacking. */
 #define LW_DEFINE_PERCPU(type, name_)                                                         \
     type *name_ = NULL;                                                                       \
     __attribute__((constructor(102))) static void lw__percpu_define_##name_(void)             \
@@ -503,8 +507,8 @@ LW_INLINE void lw_counter_destroy(struct lw_counter *c)
 }
 #endif
 
-/* An object with sequences stays loaded: after dlclose() the kernel could still read the descriptor that a thread published last. The
- * linker defines where its descriptors begin and end. Costs one call per file at start-up. */
+/* An object with sequences stays loaded: after dlclose() the kernel could still read the descriptor that a thread published
+ * last. The linker defines where its descriptors begin and end. Costs one call per file at start-up. */
 __asm__(".pushsection __rseq_cs, \"aw\"\n\t.popsection"); /* there in any case, so that both are defined */
 extern const char lw__rseq_cs_begin[] __asm__("__start___rseq_cs") __attribute__((weak, visibility("hidden")));
 extern const char lw__rseq_cs_end[] __asm__("__stop___rseq_cs") __attribute__((weak, visibility("hidden")));

@@ -14,9 +14,9 @@ extern "C++" { /* also where the program includes this inside extern "C" */
 namespace lw
 {
 
-/* Counts from any thread at any time, in signal handlers too; read now and then. 64 bits, wraps. A static one may be used as soon as its
- * constructor has run. Its memory is per-CPU: it cannot be copied, and moving it leaves a counter that may only be destroyed or
- * assigned to. */
+/* Counts from any thread at any time, in signal handlers too; read now and then. 64 bits, wraps. A static one may be used as
+ * soon as its constructor has run. Its memory is per-CPU: it cannot be copied, and moving it leaves a counter that may only
+ * be destroyed or assigned to. */
 class counter
 {
 public:

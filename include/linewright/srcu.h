@@ -12,8 +12,8 @@
  *   if (lw_srcu_synchronize(&routes) == 0)                      every reader that could see the old route is done
  *       free(old);
  *
- * A domain's type is its flavour. The reader functions of one flavour do not compile for a domain of another. All other functions take
- * a domain of any flavour, or a pointer to its common part, a struct lw_srcu:
+ * A domain's type is its flavour. The reader functions of one flavour do not compile for a domain of another. All other
+ * functions take a domain of any flavour, or a pointer to its common part, a struct lw_srcu:
  *
  *   type                         reader functions                       reader's order   grace period
  *   struct lw_srcu_normal        lw_srcu_read_lock / …read_unlock       barriers         barriers only, works everywhere
@@ -23,20 +23,22 @@
  *
  * Every reader function is async-signal-safe.
  *
- * Ordering. If a read in a critical section could come before the call of lw_srcu_synchronize() in any order that the program can
- * observe, then the whole critical section comes before the return of that call. A critical section that begins later sees what
- * was stored before the call. A critical section orders nothing else: no reader function may be used as a barrier. Non-temporal
- * stores (x86) need an SFENCE before the unlock, as before any release. docs/library/srcu.md has the argument.
+ * Ordering. If a read in a critical section could come before the call of lw_srcu_synchronize() in any order that the
+ * program can observe, then the whole critical section comes before the return of that call. A critical section that begins
+ * later sees what was stored before the call. A critical section orders nothing else: no reader function may be used as a
+ * barrier. Non-temporal stores (x86) need an SFENCE before the unlock, as before any release. docs/library/srcu.md has the
+ * argument.
  *
  * Errors are negative errno values. Every function that takes a domain returns -EINVAL (a poll false, a
- * cookie 0) for NULL, for a domain that is not initialised, for a copy of one, and for one that another copy of this library made: a program and a
- * plug-in that share a domain link with the shared library. If the library cannot prove a grace period over, for example because
- * membarrier is denied after init, it never reports it as over: lw_srcu_synchronize() returns the error, lw_srcu_poll() returns
- * false, and callbacks stay queued.
+ * cookie 0) for NULL, for a domain that is not initialised, for a copy of one, and for one that another copy of this library
+ * made: a program and a plug-in that share a domain link with the shared library. If the library cannot prove a grace period
+ * over, for example because membarrier is denied after init, it never reports it as over: lw_srcu_synchronize() returns the
+ * error, lw_srcu_poll() returns false, and callbacks stay queued.
  *
- * fork(). The child has the domains, the critical sections of the thread that forked, and all queued callbacks except the one
- * that another thread is running at that moment. Its own worker thread runs them when it is first needed. fork() does not wait
- * for callbacks. Critical sections of other threads stay counted in the child for ever: see lw_srcu_forget_readers().
+ * fork(). The child has the domains, the critical sections of the thread that forked, and all queued callbacks except the
+ * one that another thread is running at that moment. Its own worker thread runs them when it is first needed. fork() does
+ * not wait for callbacks. Critical sections of other threads stay counted in the child for ever: see
+ * lw_srcu_forget_readers().
  *
  * Where the functions may be called:
  *
@@ -55,8 +57,9 @@
  * after longjmp() out of a handler, only reader functions may have been interrupted; a reader that does not reach its unlock
  * stays inside for ever.
  *
- * LW_DEBUG, defined where the functions are called, checks indices (used twice, of another domain), flavours (through a cast), waiting
- * inside a critical section of the same thread, and callback heads queued twice. Each violation prints one line and aborts.
+ * LW_DEBUG, defined where the functions are called, checks indices (used twice, of another domain), flavours (through a
+ * cast), waiting inside a critical section of the same thread, and callback heads queued twice. Each violation prints one
+ * line and aborts.
  *
  * ThreadSanitizer sees what a grace period orders only if the library is built with -fsanitize=thread as well
  * (-DLINEWRIGHT_SANITIZE=thread); with any other library it reports races that are none.
@@ -84,9 +87,9 @@ enum lw__srcu_flavour { LW__SRCU_NORMAL = 1, LW__SRCU_FAST, LW__SRCU_FAST_UPDOWN
 
 struct lw__srcu_domain;
 
-/* What domains of every flavour have in common. Users do not access the fields. `pair` locates the lock counter of the current index: relative to lw__srcu_self
- * where LW_HAVE_THREAD_WORDS, else a per-CPU handle; the unlock counter is two words further on. A value below LW__SRCU_FIRST is
- * 2 + index, and readers count out of line. */
+/* What domains of every flavour have in common. Users do not access the fields. `pair` locates the lock counter of the
+ * current index: relative to lw__srcu_self where LW_HAVE_THREAD_WORDS, else a per-CPU handle; the unlock counter is two
+ * words further on. A value below LW__SRCU_FIRST is 2 + index, and readers count out of line. */
 struct lw_srcu {
     uintptr_t pair;
     struct lw__srcu_domain *domain;
@@ -123,7 +126,8 @@ struct lw_srcu_fast_updown {
 };
 #endif
 
-/* A pointer to a domain of any flavour as one to the common part, and the number of a flavour, for what takes every flavour. */
+/* A pointer to a domain of any flavour as one to the common part, and the number of a flavour, for what takes every
+ * flavour. */
 #ifdef __cplusplus
 #define LW__SRCU(s) (s)
 #else
@@ -150,8 +154,8 @@ struct lw_srcu_fast_updown {
         const struct lw_srcu_fast_updown *: (const struct lw_srcu *)(s))
 #endif
 
-/* A lock function returns it; the matching unlock function takes it, once. It may be stored and copied. `pair` locates the counters
- * of the domain's index; LW_DEBUG uses `ticket`. */
+/* A lock function returns it; the matching unlock function takes it, once. It may be stored and copied. `pair` locates the
+ * counters of the domain's index; LW_DEBUG uses `ticket`. */
 typedef struct lw_srcu_index {
     uintptr_t pair;
     uintptr_t ticket;
@@ -167,10 +171,10 @@ struct lw_srcu_head {
 
 LW_API int lw__srcu_init(struct lw_srcu *s, enum lw__srcu_flavour flavour);
 
-/* Makes *s a domain of its type's flavour. 0, -EINVAL (NULL), -EBUSY (a live domain: lw_srcu_cleanup() first), -ENOMEM (also: 65,536
- * domains exist, on 32-bit machines 8,192), or -EAGAIN (pthread resources). The domain stays at this address: a copy of *s is refused.
- * A fast flavour's readers get full barriers where membarrier is not available to the calling thread. Not for signal
- * handlers. */
+/* Makes *s a domain of its type's flavour. 0, -EINVAL (NULL), -EBUSY (a live domain: lw_srcu_cleanup() first), -ENOMEM
+ * (also: 65,536 domains exist, on 32-bit machines 8,192), or -EAGAIN (pthread resources). The domain stays at this address:
+ * a copy of *s is refused. A fast flavour's readers get full barriers where membarrier is not available to the calling
+ * thread. Not for signal handlers. */
 #ifdef __cplusplus
 extern "C++" {
 template <class Flavour> int lw_srcu_init(Flavour *s)
@@ -199,35 +203,36 @@ LW_INLINE int lw_srcu_init_fast_updown(struct lw_srcu_fast_updown *s)
 }
 
 /* Ends a domain that no thread uses any more. -EBUSY while a reader is inside; -EAGAIN while callbacks are queued (call
- * lw_srcu_barrier() first) or a thread waits for a grace period; -EINVAL when not initialised; membarrier's error, such as -EPERM,
- * when it is denied. After an error the domain stays usable, lw_srcu_describe() has the counts, and LINEWRIGHT_VERBOSE=1 prints
- * them. Outstanding poll cookies become invalid. */
+ * lw_srcu_barrier() first) or a thread waits for a grace period; -EINVAL when not initialised; membarrier's error, such as
+ * -EPERM, when it is denied. After an error the domain stays usable, lw_srcu_describe() has the counts, and
+ * LINEWRIGHT_VERBOSE=1 prints them. Outstanding poll cookies become invalid. */
 LW_API int lw_srcu_cleanup(struct lw_srcu *s);
 
-/* The same for a domain whose fast readers lost membarrier after init, so that lw_srcu_cleanup() cannot know whether one is inside.
- * The caller asserts that no reader is inside and that the end of every earlier one happens before this call: their threads
- * have been joined, say. Queued callbacks run in the calling thread, in their order. -EBUSY while the counts show a reader; else as
- * lw_srcu_cleanup(). */
+/* The same for a domain whose fast readers lost membarrier after init, so that lw_srcu_cleanup() cannot know whether one is
+ * inside. The caller asserts that no reader is inside and that the end of every earlier one happens before this call: their
+ * threads have been joined, say. Queued callbacks run in the calling thread, in their order. -EBUSY while the counts show a
+ * reader; else as lw_srcu_cleanup(). */
 LW_API int lw_srcu_cleanup_idle(struct lw_srcu *s);
 
-/* Writes one line about the domain's present state: flavour, where its readers count, what ends its grace periods and why, readers
- * inside, queued callbacks. At most size - 1 bytes and a NUL; returns the full length, as snprintf does. */
+/* Writes one line about the domain's present state: flavour, where its readers count, what ends its grace periods and why,
+ * readers inside, queued callbacks. At most size - 1 bytes and a NUL; returns the full length, as snprintf does. */
 LW_API int lw_srcu_describe(const struct lw_srcu *s, char *text, size_t size);
 
-/* Forgets the critical sections that the parent's other threads were in. For the child of fork() only, while it has one thread and
- * that thread is in no critical section of this domain. 0 or -EINVAL. */
+/* Forgets the critical sections that the parent's other threads were in. For the child of fork() only, while it has one
+ * thread and that thread is in no critical section of this domain. 0 or -EINVAL. */
 LW_API int lw_srcu_forget_readers(struct lw_srcu *s);
 
-/* Makes the macros below end in a semicolon. "struct lw_srcu;" would not do: inside a C++ namespace it declares another type. */
+/* Makes the macros below end in a semicolon. "struct lw_srcu;" would not do: inside a C++ namespace it declares another
+ * type. */
 #ifdef __cplusplus
 #define LW__SRCU_SEMICOLON static_assert(true, "")
 #else
 #define LW__SRCU_SEMICOLON _Static_assert(1, "")
 #endif
 
-/* Defines a domain of a type above with static storage that is ready before main, after constructors of priority 102 and below. For
- * file scope or namespace scope. Where memory is lacking it prints one line, and the domain stays uninitialised: a reader then ends the
- * program. */
+/* Defines a domain of a type above with static storage that is ready before main, after constructors of priority 102 and
+ * below. For file scope or namespace scope. Where memory is lacking it prints one line, and the domain stays uninitialised:
+ * a reader then ends the program. */
 #define LW_DEFINE_SRCU(type, name_)                                             \
     type name_;                                                                 \
     __attribute__((constructor(102))) static void lw__srcu_define_##name_(void) \
@@ -238,78 +243,82 @@ LW_API int lw_srcu_forget_readers(struct lw_srcu *s);
 #define LW_DEFINE_STATIC_SRCU(type, name_) static LW_DEFINE_SRCU(type, name_)
 
 /* ---- updaters ----
- * None that waits (synchronize*, cond_synchronize, barrier) may be called inside a critical section of the same domain: it would wait
- * for its own thread. It returns -EDEADLK where that is known: in a domain that counts per thread, as lw_srcu_describe() says, of a
- * flavour other than fast_updown. LW_DEBUG aborts. Elsewhere it waits for ever. */
+ * None that waits (synchronize*, cond_synchronize, barrier) may be called inside a critical section of the same domain: it
+ * would wait for its own thread. It returns -EDEADLK where that is known: in a domain that counts per thread, as
+ * lw_srcu_describe() says, of a flavour other than fast_updown. LW_DEBUG aborts. Elsewhere it waits for ever. */
 
 /* Waits for a grace period: until every critical section that began before the call is over. Concurrent callers share grace
  * periods and sleep. 0, or an error: then nothing is known to be over, and nothing may be freed. */
 LW_API int lw_srcu_synchronize(struct lw_srcu *s) __attribute__((warn_unused_result));
 
-/* The same with pauses of at most 50 us between scans: returns sooner after the last reader leaves and uses more CPU time. */
+/* The same with pauses of at most 50 us between scans: returns sooner after the last reader leaves and uses more CPU
+ * time. */
 LW_API int lw_srcu_synchronize_expedited(struct lw_srcu *s) __attribute__((warn_unused_result));
 
-/* The same, for at most `ns` nanoseconds: -ETIMEDOUT then, and nothing is known to be over. Readers decide how long the library
- * needs; a thread that advances the grace period for others gives that up at its own limit, and another one continues. */
+/* The same, for at most `ns` nanoseconds: -ETIMEDOUT then, and nothing is known to be over. Readers decide how long the
+ * library needs; a thread that advances the grace period for others gives that up at its own limit, and another one
+ * continues. */
 LW_API int lw_srcu_synchronize_timeout(struct lw_srcu *s, uint64_t ns) __attribute__((warn_unused_result));
 
-/* Waits only if the grace period that `cookie` stands for (lw_srcu_get_state(), lw_srcu_start_poll()) is not over yet. Either way
- * what the caller does next comes after it. 0, -EINVAL (no cookie), or as lw_srcu_synchronize(). */
+/* Waits only if the grace period that `cookie` stands for (lw_srcu_get_state(), lw_srcu_start_poll()) is not over yet.
+ * Either way what the caller does next comes after it. 0, -EINVAL (no cookie), or as lw_srcu_synchronize(). */
 LW_API int lw_srcu_cond_synchronize(struct lw_srcu *s, unsigned long cookie) __attribute__((warn_unused_result));
 
-/* Calls fn(head) after a grace period, on one worker thread that serves all domains. Callbacks of one domain run in the order of
- * the calls, where that order is defined. fn may call every function here except lw_srcu_barrier(). 0, -EINVAL, or the error of
- * starting the worker thread. Not for signal handlers. */
+/* Calls fn(head) after a grace period, on one worker thread that serves all domains. Callbacks of one domain run in the
+ * order of the calls, where that order is defined. fn may call every function here except lw_srcu_barrier(). 0, -EINVAL, or
+ * the error of starting the worker thread. Not for signal handlers. */
 LW_API int lw_srcu_call(struct lw_srcu *s, struct lw_srcu_head *head, void (*fn)(struct lw_srcu_head *));
 
-/* Calls free(p) after a grace period: p points to a structure from malloc() whose member `member` is a struct lw_srcu_head less than
- * 4096 bytes into it. As lw_srcu_call(). */
+/* Calls free(p) after a grace period: p points to a structure from malloc() whose member `member` is a struct lw_srcu_head
+ * less than 4096 bytes into it. As lw_srcu_call(). */
 #define lw_srcu_free(s, p, member) lw__srcu_call_free(LW__SRCU(s), &(p)->member, offsetof(__typeof__(*(p)), member))
 
-/* Waits until every callback that was queued before the call has returned. Where no worker thread exists, the calling thread runs
- * callbacks, also those of other domains. 0, -EDEADLK (also inside a callback), or membarrier's error. */
+/* Waits until every callback that was queued before the call has returned. Where no worker thread exists, the calling thread
+ * runs callbacks, also those of other domains. 0, -EDEADLK (also inside a callback), or membarrier's error. */
 LW_API int lw_srcu_barrier(struct lw_srcu *s) __attribute__((warn_unused_result));
 
 /* A cookie for lw_srcu_poll(), which returns true once a whole grace period has passed since the cookie was taken.
- * lw_srcu_get_state() starts no grace period; lw_srcu_start_poll() has the worker thread run one. 0 is not a cookie, and is never over:
- * lw_srcu_start_poll() returns it when it cannot start the worker. A cookie stays valid for ULONG_MAX / 4 grace periods. Polling
- * never waits. */
+ * lw_srcu_get_state() starts no grace period; lw_srcu_start_poll() has the worker thread run one. 0 is not a cookie, and is
+ * never over: lw_srcu_start_poll() returns it when it cannot start the worker. A cookie stays valid for ULONG_MAX / 4 grace
+ * periods. Polling never waits. */
 LW_API unsigned long lw_srcu_get_state(struct lw_srcu *s);
 LW_API unsigned long lw_srcu_start_poll(struct lw_srcu *s);
 LW_API bool lw_srcu_poll(struct lw_srcu *s, unsigned long cookie);
 
 /* ---- the worker thread ----
- * One thread per process runs callbacks and serves lw_srcu_start_poll(). It starts when first needed and ends after a second with
- * nothing to do. It blocks all signals and takes the CPU affinity, the scheduling policy (real-time ones excepted) and the nice
- * value that the process had when the library was loaded. It inherits the system-call filter of the thread that first needed it:
- * a program that sandboxes some threads starts the worker before. */
+ * One thread per process runs callbacks and serves lw_srcu_start_poll(). It starts when first needed and ends after a second
+ * with nothing to do. It blocks all signals and takes the CPU affinity, the scheduling policy (real-time ones excepted) and
+ * the nice value that the process had when the library was loaded. It inherits the system-call filter of the thread that
+ * first needed it: a program that sandboxes some threads starts the worker before. */
 
-/* Starts the worker now, from the calling thread, and keeps it until lw_srcu_worker_stop(). 0, or why it could not be started.
- * Not for signal handlers. */
+/* Starts the worker now, from the calling thread, and keeps it until lw_srcu_worker_stop(). 0, or why it could not be
+ * started. Not for signal handlers. */
 LW_API int lw_srcu_worker_start(void);
-/* Ends the worker and returns when it has ended. No worker is started after that until lw_srcu_worker_start(): callbacks then
- * run in lw_srcu_barrier(), and lw_srcu_poll() advances grace periods. 0, or -EDEADLK inside a callback. Not for signal
+/* Ends the worker and returns when it has ended. No worker is started after that until lw_srcu_worker_start(): callbacks
+ * then run in lw_srcu_barrier(), and lw_srcu_poll() advances grace periods. 0, or -EDEADLK inside a callback. Not for signal
  * handlers. */
 LW_API int lw_srcu_worker_stop(void);
-/* What exit() does with the worker. `stop` true, as it is initially: as lw_srcu_worker_stop(), which waits for a callback that is running.
- * It does so where a handler stands that atexit() registered just before the first worker was started: so before the destructors of
- * objects that were constructed before that. Callbacks that are queued by then run only where a later destructor or handler calls
- * lw_srcu_barrier(). False: the worker goes on until the process ends, beside the destructors. */
+/* What exit() does with the worker. `stop` true, as it is initially: as lw_srcu_worker_stop(), which waits for a callback
+ * that is running. It does so where a handler stands that atexit() registered just before the first worker was started: so
+ * before the destructors of objects that were constructed before that. Callbacks that are queued by then run only where a
+ * later destructor or handler calls lw_srcu_barrier(). False: the worker goes on until the process ends, beside the
+ * destructors. */
 LW_API void lw_srcu_worker_at_exit(bool stop);
-/* Has the worker run on the CPUs of `mask`, a cpu_set_t of `bytes` bytes, now and whenever it is started. CPUs that the process
- * may not use are ignored. 0, -EINVAL (bytes is 0 or over 8192, mask is NULL), or why it could not be started again. */
+/* Has the worker run on the CPUs of `mask`, a cpu_set_t of `bytes` bytes, now and whenever it is started. CPUs that the
+ * process may not use are ignored. 0, -EINVAL (bytes is 0 or over 8192, mask is NULL), or why it could not be started
+ * again. */
 LW_API int lw_srcu_worker_affinity(size_t bytes, const void *mask);
 
 /* ---- stuck readers ---- */
 
-/* Called by a waiting thread or the worker. `text` is a few lines: the domain, the age of the grace period in milliseconds, and
- * the counts of every thread and CPU. The library may hold locks during the call: of the functions here the hook may call
- * lw_srcu_describe() only, and it must not fork(). */
+/* Called by a waiting thread or the worker. `text` is a few lines: the domain, the age of the grace period in milliseconds,
+ * and the counts of every thread and CPU. The library may hold locks during the call: of the functions here the hook may
+ * call lw_srcu_describe() only, and it must not fork(). */
 typedef void (*lw_srcu_stall_hook)(const struct lw_srcu *s, unsigned age_ms, const char *text, void *argument);
 
-/* Has every grace period of this domain that takes longer than `after_ms` milliseconds reported, and reported again each time its
- * age has doubled. after_ms 0: never. Without a hook the text goes to standard error under LINEWRIGHT_VERBOSE=1. Initially
- * 10,000 ms and no hook. 0 or -EINVAL. */
+/* Has every grace period of this domain that takes longer than `after_ms` milliseconds reported, and reported again each
+ * time its age has doubled. after_ms 0: never. Without a hook the text goes to standard error under LINEWRIGHT_VERBOSE=1.
+ * Initially 10,000 ms and no hook. 0 or -EINVAL. */
 LW_API int lw_srcu_on_stall(struct lw_srcu *s, unsigned after_ms, lw_srcu_stall_hook hook, void *argument);
 
 /* ---- pointers ---- */
@@ -332,8 +341,9 @@ template <class T> T *lw_srcu_dereference(T *const &p)
 #define lw_srcu_assign_pointer(p, v) __atomic_store_n(LW__SRCU_PLACE(p), (v), __ATOMIC_RELEASE)
 #endif
 
-/* For updaters that do not exclude each other by a lock. Both return the pointer before; cmpxchg stores v only where that equals
- * `old`. What was stored before is seen through v; the old object is seen as its updater left it. Acquire and release. */
+/* For updaters that do not exclude each other by a lock. Both return the pointer before; cmpxchg stores v only where that
+ * equals `old`. What was stored before is seen through v; the old object is seen as its updater left it. Acquire and
+ * release. */
 #define lw_srcu_xchg_pointer(p, v) __atomic_exchange_n(&(p), (v), __ATOMIC_ACQ_REL)
 #define lw_srcu_cmpxchg_pointer(p, old, v)                                                            \
     __extension__({                                                                                   \
@@ -358,14 +368,15 @@ LW_API void lw__srcu_debug_queued(const struct lw_srcu *s, const struct lw_srcu_
 LW_API void lw__srcu_debug_unlock(struct lw_srcu *s, unsigned flavour, lw_srcu_index c, const char *where);
 
 #if LW_HAVE_THREAD_WORDS
-/* The address of the calling thread's record minus a bias that lw_srcu.pair carries too (src/srcu/records.c). NULL before its first
- * critical section and after its last destructor. Initial-exec: no call. */
+/* The address of the calling thread's record minus a bias that lw_srcu.pair carries too (src/srcu/records.c). NULL before
+ * its first critical section and after its last destructor. Initial-exec: no call. */
 extern LW_API __thread char *lw__srcu_self __attribute__((tls_model("initial-exec")));
 
 __attribute__((always_inline)) static inline void lw__srcu_add(char *word, bool barrier)
 {
 #ifdef LW_THREAD_SANITIZER
-    /* It does not see assembly. Release and acquire, pairing with the sums in src/srcu/records.c, stand for the heavy barrier. */
+    /* It does not see assembly. Release and acquire, pairing with the sums in src/srcu/records.c, stand for the heavy
+     * barrier. */
     __atomic_fetch_add((unsigned long *)(void *)word, 1, barrier ? __ATOMIC_SEQ_CST : __ATOMIC_ACQ_REL);
 #else
     if (barrier)
@@ -408,7 +419,8 @@ __attribute__((always_inline)) static inline void lw__srcu_unlock(struct lw_srcu
         __asm__("" : "+r"(self)); /* as in lw__srcu_lock() */
         if (__builtin_expect(self != NULL, 1)) {
             /* C: x86 performs what comes before a store before it, which is all that C is for; pairs with HEAVY_BARRIER in
-             * src/srcu/gp.h. Checked: verify/litmus x86-srcu-unlock-without-c, "C as an order only" in verify/srcu/outcome.md. */
+             * src/srcu/gp.h. Checked: verify/litmus x86-srcu-unlock-without-c, "C as an order only" in
+             * verify/srcu/outcome.md. */
             (void)barrier;
             lw__srcu_add((char *)((uintptr_t)self + pair + 2 * LW__SRCU_WORD), false);
             return;
@@ -425,8 +437,9 @@ __attribute__((always_inline)) static inline void lw__srcu_unlock(struct lw_srcu
     lw__srcu_unlock_slow(s, pair);
 }
 
-/* True: the calling thread is in a critical section of the domain that began in it. Known only in code compiled with LW_DEBUG, and
- * while at most 4096 critical sections are open; elsewhere always true. For assertions: assert(lw_srcu_read_lock_held(s)). */
+/* True: the calling thread is in a critical section of the domain that began in it. Known only in code compiled with
+ * LW_DEBUG, and while at most 4096 critical sections are open; elsewhere always true. For assertions:
+ * assert(lw_srcu_read_lock_held(s)). */
 LW_INLINE bool lw_srcu_read_lock_held(const struct lw_srcu *s)
 {
 #ifdef LW_DEBUG
@@ -495,8 +508,8 @@ LW__SRCU_READER(lw_srcu_down_read_fast, lw_srcu_up_read_fast, lw_srcu_fast_updow
 #endif
 
 #if !defined(__cplusplus) && !defined(LW_SRCU_LIBRARY)
-/* C has no derived types, and its compilers only warn of a wrong pointer. So each name is a macro as well, which takes a pointer of its
- * own type, or of every flavour's. */
+/* C has no derived types, and its compilers only warn of a wrong pointer. So each name is a macro as well, which takes a
+ * pointer of its own type, or of every flavour's. */
 #define LW__SRCU_ONLY(type, s) _Generic((s), struct type *: (s))
 #define lw_srcu_read_lock(s) lw_srcu_read_lock(LW__SRCU_ONLY(lw_srcu_normal, s))
 #define lw_srcu_read_unlock(s, index) lw_srcu_read_unlock(LW__SRCU_ONLY(lw_srcu_normal, s), (index))

@@ -3,9 +3,9 @@
  *   C     { lw_srcu_guard(&routes); … return …; }              ends at the end of the block, also by return, break, goto
  *   C++   { const lw::srcu_guard<lw_srcu_fast> guard(routes); … }         ends also by an exception
  *
- * Both take a domain of any flavour; from C++17 on the compiler infers it: lw::srcu_guard guard(routes). C's macro is a declaration:
- * one a line, in a block. It uses the compiler's cleanup attribute (gcc, clang). longjmp() out of the block does not end the critical
- * section. */
+ * Both take a domain of any flavour; from C++17 on the compiler infers it: lw::srcu_guard guard(routes). C's macro is a
+ * declaration: one a line, in a block. It uses the compiler's cleanup attribute (gcc, clang). longjmp() out of the block
+ * does not end the critical section. */
 #ifndef LINEWRIGHT_SRCU_H
 #include <linewright/srcu.h> /* it includes this file, but under LW_C_API */
 #endif

@@ -2,8 +2,8 @@
  *
  * lw_read_u64 never writes and needs readable memory only; lw_write_u64 is one plain store, for _seq_cst followed by a
  * fence. Every read-modify-write is a loop of `lock cmpxchg8b`. Its first comparand comes from two plain loads: a torn pair
- * costs a round, a wrong guess costs one every time (docs/library/wide.md). Writable memory is needed by all but the reads, also
- * where a conditional operation does nothing. The processor must have CMPXCHG8B: a Pentium or later, -march=i586 or
+ * costs a round, a wrong guess costs one every time (docs/library/wide.md). Writable memory is needed by all but the reads,
+ * also where a conditional operation does nothing. The processor must have CMPXCHG8B: a Pentium or later, -march=i586 or
  * later. */
 #ifndef LINEWRIGHT_WIDE_U64_H
 #define LINEWRIGHT_WIDE_U64_H

@@ -1,4 +1,5 @@
-/* The policy word: read from LINEWRIGHT_ATOMICS before main, changed by lw_policy_set(), reported by lw_policy_describe(). */
+/* The policy word: read from LINEWRIGHT_ATOMICS before main, changed by lw_policy_set(), reported by
+ * lw_policy_describe(). */
 #define _GNU_SOURCE /* secure_getenv */
 #include <errno.h>
 #include <stdio.h>

@@ -30,8 +30,9 @@ static uint32_t ask_cpu(void)
 #elif defined(__x86_64__)
 
 /* AVX makes an aligned 16-byte move atomic where the vendor says so: Intel (SDM volume 3, "Guaranteed Atomic Operations", no
- * condition on the memory's type), AMD (APM volume 2, 7.3.2, for cacheable memory), Zhaoxin (GCC PR 104688, for write-back memory),
- * whose parts call themselves Shanghai, or Centaur with a family above 6; Centaur's family 6 is VIA's. libatomic has the same list. */
+ * condition on the memory's type), AMD (APM volume 2, 7.3.2, for cacheable memory), Zhaoxin (GCC PR 104688, for write-back
+ * memory), whose parts call themselves Shanghai, or Centaur with a family above 6; Centaur's family 6 is VIA's. libatomic
+ * has the same list. */
 static bool vendor_says_atomic(const char *vendor, unsigned int family)
 {
     return !strcmp(vendor, "GenuineIntel") || !strcmp(vendor, "AuthenticAMD") || !strcmp(vendor, "  Shanghai  ") ||

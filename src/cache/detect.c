@@ -1,4 +1,5 @@
-/* Finds the machine's cache-maintenance instructions and line size: by feature bit, and by trial where the bit cannot be trusted. */
+/* Finds the machine's cache-maintenance instructions and line size: by feature bit, and by trial where the bit cannot be
+ * trusted. */
 #include "internal.h"
 
 #if defined(__x86_64__) || defined(__i386__)

@@ -15,8 +15,8 @@
 /* Sleeps while *word is `seen`, for at most `ns` nanoseconds. May wake early; changes errno. Not a cancellation point. */
 static inline void lw_futex_wait(uint32_t *word, uint32_t seen, uint64_t ns)
 {
-    /* The kernel's own timespec for this call: two longs, whatever time_t the C library was asked for (_TIME_BITS). More seconds than a
-     * long of 32 bits holds would be refused, and the caller would spin. */
+    /* The kernel's own timespec for this call: two longs, whatever time_t the C library was asked for (_TIME_BITS). More
+     * seconds than a long of 32 bits holds would be refused, and the caller would spin. */
     uint64_t seconds = ns / 1000000000;
     long limit[2] = {seconds < LONG_MAX ? (long)seconds : LONG_MAX, (long)(ns % 1000000000)};
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, ns == LW_FUTEX_FOREVER ? (long *)0 : limit, (void *)0, 0);

@@ -1,4 +1,5 @@
-/* Every function that the headers define, as a real function of the same name, for callers that do not compile the headers. */
+/* Every function that the headers define, as a real function of the same name, for callers that do not compile the
+ * headers. */
 #define LW_INLINE __attribute__((visibility("default")))
 #define LW_ALWAYS_INLINE LW_INLINE
 #define LW_SRCU_LIBRARY /* names are functions, not macros that look at a domain's type */

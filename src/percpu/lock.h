@@ -15,14 +15,15 @@
  *   LW_LIST_LOAD(place), LW_LIST_STORE(place, node)     relaxed
  *   LW_LIST_NEXT(node)               the place in the node
  *
- * A lock word is 0 while free, else the number of the holder's process, with the top bit set while a thread may sleep for it. The
- * number identifies a lock that a child inherited in the middle of another thread's operation: its holder does not exist in the child.
+ * A lock word is 0 while free, else the number of the holder's process, with the top bit set while a thread may sleep for
+ * it. The number identifies a lock that a child inherited in the middle of another thread's operation: its holder does not
+ * exist in the child.
  *
- * Why the words are the caller's after own_cpu(): every sequence tests the lock word before it stores. One that tested it before this
- * thread stored the lock is still on its way, or was aborted, or is over. If this thread finds itself on that CPU after it
- * stored the lock, all others there were switched out since they tested, and the kernel aborts them. Otherwise the abort on request
- * ends them. One that tests the word later finds it held. The store of the lock comes before both questions: it is sequentially
- * consistent, and so is what the kernel does for an abort. */
+ * Why the words are the caller's after own_cpu(): every sequence tests the lock word before it stores. One that tested it
+ * before this thread stored the lock is still on its way, or was aborted, or is over. If this thread finds itself on that
+ * CPU after it stored the lock, all others there were switched out since they tested, and the kernel aborts them. Otherwise
+ * the abort on request ends them. One that tests the word later finds it held. The store of the lock comes before both
+ * questions: it is sequentially consistent, and so is what the kernel does for an abort. */
 
 #define LW_LOCK_SLEEPERS 0x80000000u
 
@@ -42,16 +43,16 @@ static void lock_word(LW_LOCK l)
     }
 }
 
-/* Release: what the holder stored is seen by the next holder, and by sequences that find the lock free (x86 keeps load order; arm64 has
- * an address dependency, LW__SEQ_TEST_LOCK in arch/arm64/rseq.h). */
+/* Release: what the holder stored is seen by the next holder, and by sequences that find the lock free (x86 keeps load
+ * order; arm64 has an address dependency, LW__SEQ_TEST_LOCK in arch/arm64/rseq.h). */
 static void unlock_word(LW_LOCK l)
 {
     if (LW_LOCK_FREE(l) & LW_LOCK_SLEEPERS)
         LW_LOCK_WAKE(l);
 }
 
-/* True: the CPU's words are this thread's alone until unlock_word(). False: sequences there can be neither ruled out nor aborted,
- * and the lock is free again. */
+/* True: the CPU's words are this thread's alone until unlock_word(). False: sequences there can be neither ruled out nor
+ * aborted, and the lock is free again. */
 static bool own_cpu(LW_LOCK l, unsigned cpu)
 {
     lock_word(l);

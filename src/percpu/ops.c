@@ -5,7 +5,8 @@
  *
  * Values have one word. Where the process has no sequences, or no membarrier that aborts them, every thread uses atomic
  * instructions on it. Where it has both, and only this operation cannot use a sequence (its thread is not registered, or was
- * interrupted LW_PERCPU_TRIES times), the thread comes to own a CPU's words by its lock word (owned.c), then loads and stores.
+ * interrupted LW_PERCPU_TRIES times), the thread comes to own a CPU's words by its lock word (owned.c), then loads and
+ * stores.
  */
 #define _GNU_SOURCE
 #include "rseq.h"
@@ -23,8 +24,8 @@ typedef uint8_t word8;
 
 /* ---- counters ---- */
 
-/* The words of many counters added up copy by copy, so that each line of a copy is read once. `from`: of the first copy. Relaxed:
- * each word is one whole value, see "sum" in percpu.h for what that promises. */
+/* The words of many counters added up copy by copy, so that each line of a copy is read once. `from`: of the first copy.
+ * Relaxed: each word is one whole value, see "sum" in percpu.h for what that promises. */
 #define COUNTER(bits)                                                                                                      \
     void lw__percpu_add_second_u##bits(uint##bits##_t *p, uint##bits##_t v)                                                \
     {                                                                                                                      \

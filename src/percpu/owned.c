@@ -1,11 +1,11 @@
 /* Threads without a sequence: which copy they take, how they come to own a CPU's words, and lists out of line.
  *
- * A thread owns the words of a CPU from lw__percpu_own() to lw__percpu_disown(); lock.h says why. Signals are blocked meanwhile, so
- * that a handler of this thread cannot wait for its own thread's lock.
+ * A thread owns the words of a CPU from lw__percpu_own() to lw__percpu_disown(); lock.h says why. Signals are blocked
+ * meanwhile, so that a handler of this thread cannot wait for its own thread's lock.
  *
- * Owning fails only in a thread that was denied membarrier after start-up (by a seccomp filter of its own) and was moved between its
- * two questions for the CPU. It chooses again: every repetition needs a move by the scheduler within these few instructions, and
- * meanwhile the thread blocks no other.
+ * Owning fails only in a thread that was denied membarrier after start-up (by a seccomp filter of its own) and was moved
+ * between its two questions for the CPU. It chooses again: every repetition needs a move by the scheduler within these few
+ * instructions, and meanwhile the thread blocks no other.
  */
 #define _GNU_SOURCE
 #include "rseq.h"
@@ -47,9 +47,9 @@ unsigned lw__percpu_current(const void *p)
 
 /* ---- the number of this process ---- */
 
-/* This process' number in lock words: different from those of all processes that it was copied from. Process ids would not do: in
- * a new PID namespace a child can have its parent's. The kernel zeroes the page in the child, however that is made; memory
- * that a child shares (vfork, CLONE_VM) stays as it is. */
+/* This process' number in lock words: different from those of all processes that it was copied from. Process ids would not
+ * do: in a new PID namespace a child can have its parent's. The kernel zeroes the page in the child, however that is made;
+ * memory that a child shares (vfork, CLONE_VM) stays as it is. */
 static uint32_t *process_number;
 static uint32_t last_number; /* copied to children as it is */
 
@@ -201,8 +201,8 @@ static struct lw_percpu_node *take(struct lw_percpu_node **list, unsigned cpu)
     return first;
 }
 
-/* Of a node that was taken. Atomic: a sequence that is about to be aborted may still read or have stored it; pairs with the store in
- * lw__percpu_try_push(). */
+/* Of a node that was taken. Atomic: a sequence that is about to be aborted may still read or have stored it; pairs with the
+ * store in lw__percpu_try_push(). */
 static struct lw_percpu_node *next_of(struct lw_percpu_node *node)
 {
     return __atomic_load_n(&node->next, LW__LIST_POPPED);

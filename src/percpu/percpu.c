@@ -83,8 +83,8 @@ static unsigned run_begin(const uint64_t *used, unsigned i)
 }
 
 /* ---- fork: the child must find the lock free and the list whole ----
- * An allocator's fork handlers may hold its locks while before_fork() waits. So under this lock nothing allocates, blocks or calls out:
- * chunks are mapped, cleared and unmapped without it. */
+ * An allocator's fork handlers may hold its locks while before_fork() waits. So under this lock nothing allocates, blocks or
+ * calls out: chunks are mapped, cleared and unmapped without it. */
 
 static void before_fork(void)
 {
@@ -209,8 +209,8 @@ static char *take_from_any(unsigned n, unsigned step, bool *dirty)
     return NULL;
 }
 
-/* False: no allocation begins at p. *empty: a chunk that nothing is left in, off the list; the last one stays, because the next
- * allocation would only map it again. */
+/* False: no allocation begins at p. *empty: a chunk that nothing is left in, off the list; the last one stays, because the
+ * next allocation would only map it again. */
 static bool release(uintptr_t p, struct chunk **empty)
 {
     struct chunk **link = &chunks;
@@ -238,8 +238,8 @@ static bool release(uintptr_t p, struct chunk **empty)
 
 /* ---- the interface ---- */
 
-/* Zeroes [p, p + bytes) only where it is not zero: reading a page that was never written allocates none, writing would create it
- * here instead of on its CPU's node. */
+/* Zeroes [p, p + bytes) only where it is not zero: reading a page that was never written allocates none, writing would
+ * create it here instead of on its CPU's node. */
 static void clear(char *p, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += GRANULE) {

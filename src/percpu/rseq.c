@@ -1,4 +1,5 @@
-/* Restartable sequences at run time: whether the libc or this library registers threads, and the reason where neither can. */
+/* Restartable sequences at run time: whether the libc or this library registers threads, and the reason where neither
+ * can. */
 #define _GNU_SOURCE
 #include "rseq.h"
 
@@ -43,8 +44,8 @@ static const char *mode_reason = "no per-CPU memory has been allocated yet";
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* This library's own area. Static TLS, so that its distance from the thread pointer is the same in every thread, and so
- * that a signal handler can use it without allocating. Its initial value means "no CPU": where the libc's area is not in use, the
- * inline code reads this one, finds no CPU number and takes the fall-back. */
+ * that a signal handler can use it without allocating. Its initial value means "no CPU": where the libc's area is not in
+ * use, the inline code reads this one, finds no CPU number and takes the fall-back. */
 static __thread struct rseq_area own_area __attribute__((tls_model("initial-exec"))) = {
     .cpu_id = CPU_UNINITIALIZED,
 };
@@ -111,7 +112,8 @@ static void raise_limit(unsigned *limit, unsigned cpu)
         ;
 }
 
-/* Relaxed: a thread that sees what a sequence stored on that CPU, or has an order with it, sees the limit that was raised before it. */
+/* Relaxed: a thread that sees what a sequence stored on that CPU, or has an order with it, sees the limit that was raised
+ * before it. */
 void lw__percpu_use_cpu(unsigned cpu)
 {
     raise_limit(&lw_percpu_rt.limit, cpu); /* first: it is the one that lw__percpu_used_cpus() reads */

@@ -4,7 +4,8 @@
 
 #include <linewright/percpu.h>
 
-/* A build option of the tests: a hook between the steps of the fall-back for values, where a test migrates, interrupts or forks. */
+/* A build option of the tests: a hook between the steps of the fall-back for values, where a test migrates, interrupts or
+ * forks. */
 enum lw__step { LW__BEFORE_LOCK, LW__LOCKED, LW__LOADED };
 #ifdef LW_RSEQ_DELAY
 extern void (*volatile lw__pause_hook)(enum lw__step step);
@@ -49,8 +50,9 @@ static inline char *lw__percpu_unit(const void *p, unsigned cpu)
     return LW__CPU0((uintptr_t)p) + (size_t)cpu * LW_PERCPU_STRIDE;
 }
 
-/* One more than the highest copy in use, of the words in the chunk that a handle lies in. It stands in the chunk itself, behind the
- * lock word of CPU 0, because another copy of the library, whose threads have stripes of its own, may count there too. */
+/* One more than the highest copy in use, of the words in the chunk that a handle lies in. It stands in the chunk itself,
+ * behind the lock word of CPU 0, because another copy of the library, whose threads have stripes of its own, may count there
+ * too. */
 struct lw__marks {
     unsigned stripes; /* second words */
     unsigned cpus; /* first words, where something else than a sequence may have stored */
@@ -82,7 +84,8 @@ static inline unsigned lw__percpu_used_cpus(const void *p)
     return marked > by_sequences ? marked : by_sequences;
 }
 
-/* Aborts every sequence that runs on `cpu` now, and makes earlier stores of the caller visible there. False: not available. */
+/* Aborts every sequence that runs on `cpu` now, and makes earlier stores of the caller visible there. False: not
+ * available. */
 bool lw__rseq_abort_cpu(unsigned cpu);
 
 /* Largest number in a list of the kernel's ("0-3,8,10-11"), or -1 when it is not such a list. */

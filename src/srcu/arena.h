@@ -1,5 +1,5 @@
-/* The domains' memory: entries of one reserved range of addresses that stay readable when a domain ends, so that a pointer to one can
- * be checked. All under the registry, but for lw__srcu_in_arena(). */
+/* The domains' memory: entries of one reserved range of addresses that stay readable when a domain ends, so that a pointer
+ * to one can be checked. All under the registry, but for lw__srcu_in_arena(). */
 #ifndef LINEWRIGHT_SRC_SRCU_ARENA_H
 #define LINEWRIGHT_SRC_SRCU_ARENA_H
 

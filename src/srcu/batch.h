@@ -9,7 +9,8 @@
  *   LW_BATCH_LIST(d)            puts it on the list of newly listed domains
  *   LW_BATCH_LEFT(d)            callbacks that are pushed, wait or are ready, or a request by lw_srcu_start_poll() */
 
-/* What was pushed gets a cookie that is taken after it was: a grace period that began before a push is not the one to wait for. */
+/* What was pushed gets a cookie that is taken after it was: a grace period that began before a push is not the one to wait
+ * for. */
 static void batch_next(LW_BATCH_DOMAIN *d)
 {
     if (LW_BATCH_WAITING(d))
@@ -19,15 +20,17 @@ static void batch_next(LW_BATCH_DOMAIN *d)
         LW_BATCH_SET_COOKIE(d, LW_BATCH_COOKIE(d));
 }
 
-/* After something was left to do. One thread lists the domain; the others' work is seen by the server, or by batch_over(). */
+/* After something was left to do. One thread lists the domain; the others' work is seen by the server, or by
+ * batch_over(). */
 static void batch_list(LW_BATCH_DOMAIN *d)
 {
     if (!LW_BATCH_SWAP_LISTED(d, 1))
         LW_BATCH_LIST(d);
 }
 
-/* The domain was served. False: it has to be served again. True: it is off the server's list, and the one that leaves something to do from
- * now on lists it. The exchange reads the mark of each thread that found it set, whose work is seen therefore. */
+/* The domain was served. False: it has to be served again. True: it is off the server's list, and the one that leaves
+ * something to do from now on lists it. The exchange reads the mark of each thread that found it set, whose work is seen
+ * therefore. */
 static bool batch_over(LW_BATCH_DOMAIN *d)
 {
     if (LW_BATCH_LEFT(d))

@@ -39,8 +39,8 @@ int lw__srcu_call_free(struct lw_srcu *s, struct lw_srcu_head *head, size_t offs
     return call(s, head, (void (*)(struct lw_srcu_head *))offset);
 }
 
-/* The worker may be missing, or unable to end grace periods. Then the calling thread does its work. 0, or the error of a domain
- * whose grace periods this thread cannot end either. */
+/* The worker may be missing, or unable to end grace periods. Then the calling thread does its work. 0, or the error of a
+ * domain whose grace periods this thread cannot end either. */
 static int help(struct lw__srcu_domain *d, unsigned scans, uint64_t *pause_ns)
 {
     *pause_ns = 50000000; /* the worker wakes the caller; not for ever, because errors do not */

@@ -1,5 +1,5 @@
-/* What LW_DEBUG checks: each open critical section has a ticket, and each queued callback an entry, in tables that need no lock and
- * no allocation. */
+/* What LW_DEBUG checks: each open critical section has a ticket, and each queued callback an entry, in tables that need no
+ * lock and no allocation. */
 #define _GNU_SOURCE
 #include "debug.h"
 
@@ -11,7 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Maximum number of open critical sections that are checked; any beyond this get ticket 0 and go unchecked. A power of two. */
+/* Maximum number of open critical sections that are checked; any beyond this get ticket 0 and go unchecked. A power of
+ * two. */
 #define TICKETS 4096u
 
 struct ticket {

@@ -47,8 +47,8 @@ static void after_fork_in_parent(void)
     lw__srcu_worker_after_fork(false);
 }
 
-/* Only this thread exists in the child: waiters, the worker and any holder of a step lock are gone. A grace period in progress
- * begins anew, because the fork may have copied it between two stores. */
+/* Only this thread exists in the child: waiters, the worker and any holder of a step lock are gone. A grace period in
+ * progress begins anew, because the fork may have copied it between two stores. */
 static void after_fork_in_child(void)
 {
     lw__srcu_membarrier_after_fork();

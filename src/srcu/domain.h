@@ -46,8 +46,8 @@ struct lw__srcu_domain {
     uint32_t waiters;
     uint32_t expedited; /* waiters that asked for an expedited grace period */
 
-    /* Callbacks, newest first; any thread pushes. Alone in two lines (CPUs fetch pairs): threads that push do not wait for a line
-     * that the worker writes. */
+    /* Callbacks, newest first; any thread pushes. Alone in two lines (CPUs fetch pairs): threads that push do not wait for a
+     * line that the worker writes. */
     _Alignas(LW__SRCU_APART) struct lw_srcu_head *incoming;
 
     _Alignas(LW__SRCU_APART) struct lw_srcu_head
@@ -72,18 +72,20 @@ static inline struct lw__srcu_domain *lw__srcu_domain_of(const struct lw_srcu *s
     return s ? __atomic_load_n(&s->domain, __ATOMIC_ACQUIRE) : NULL; /* pairs with the store in lw_srcu_init() */
 }
 
-/* For updaters: NULL as well for a copy of an initialised structure, and where another copy of the library made the domain: this
- * copy's sums do not have its readers. */
+/* For updaters: NULL as well for a copy of an initialised structure, and where another copy of the library made the domain:
+ * this copy's sums do not have its readers. */
 struct lw__srcu_domain *lw__srcu_own_domain(const struct lw_srcu *s);
 
-/* The index that new readers take. Their two values of `pair` are neighbouring words, or 2 and 3, so one bit tells them apart. */
+/* The index that new readers take. Their two values of `pair` are neighbouring words, or 2 and 3, so one bit tells them
+ * apart. */
 static inline unsigned lw__srcu_index_now(const struct lw__srcu_domain *d)
 {
     uintptr_t pair = __atomic_load_n(&d->srcu->pair, __ATOMIC_RELAXED); /* written under step_lock only */
     return (unsigned)(pair < LW__SRCU_FIRST ? pair : pair / LW__SRCU_WORD) & 1;
 }
 
-/* The lock of what all domains share. fork() takes it, so its holder calls nothing that may allocate, wait, or be the program's. */
+/* The lock of what all domains share. fork() takes it, so its holder calls nothing that may allocate, wait, or be the
+ * program's. */
 extern uint32_t lw__srcu_registry;
 
 /* ---- for tests; LW_SRCU_TEST builds only ---- */

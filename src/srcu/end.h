@@ -7,8 +7,8 @@
  *   LW_END_WAITERS(d)          threads that wait in one of the domain's functions; acquire, and the last thing that such a thread
  *                              does with the domain is to count itself out, with release */
 
-/* 0: no reader is inside; -EBUSY: one is; other errors: the barrier's, and it is not known. `ordered`: the caller has ordered all
- * earlier readers before. The sums are those of a scan in gp.h, for both indices. */
+/* 0: no reader is inside; -EBUSY: one is; other errors: the barrier's, and it is not known. `ordered`: the caller has
+ * ordered all earlier readers before. The sums are those of a scan in gp.h, for both indices. */
 static int end_readers(LW_END_DOMAIN *d, bool ordered)
 {
     for (unsigned i = 0; i < 2; i++) {

@@ -1,8 +1,8 @@
-/* Counts of threads that have ended: moving them, and sums that overlap a move. The library, the interleaver and the model checker's
- * harness compile this text.
+/* Counts of threads that have ended: moving them, and sums that overlap a move. The library, the interleaver and the model
+ * checker's harness compile this text.
  *
- * When a thread ends, its record's counts are added to one set for all ended threads, and the record is free for another thread. A
- * count is in two places or in none meanwhile, so a number that is odd during a move tells sums to begin again.
+ * When a thread ends, its record's counts are added to one set for all ended threads, and the record is free for another
+ * thread. A count is in two places or in none meanwhile, so a number that is odd during a move tells sums to begin again.
  *
  * The including file defines, for types LW_FOLD_WORD, LW_FOLD_RECORD and LW_FOLD_KIND (which counts to add up):
  *   LW_FOLD_GROUPS(), LW_FOLD_WORDS                  words of a record: the number of groups, and of words in each

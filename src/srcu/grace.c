@@ -1,4 +1,5 @@
-/* Advancing a domain's grace period: the step machine of gp.h on the library's counters, and the report of one that does not end. */
+/* Advancing a domain's grace period: the step machine of gp.h on the library's counters, and the report of one that does not
+ * end. */
 #define _GNU_SOURCE
 #include "grace.h"
 
@@ -18,9 +19,9 @@ static void flip(struct lw__srcu_domain *d)
     __atomic_store_n(&d->srcu->pair, pair ^ (pair < LW__SRCU_FIRST ? 1 : LW__SRCU_WORD), __ATOMIC_RELAXED);
 }
 
-/* Readers that loaded the index before they could see the flip count on it a moment later. An early membarrier would only reveal
- * them and would have to be repeated. So this polls the sum, tens of nanoseconds apart, until it stops changing. That proves
- * nothing; the scan does. */
+/* Readers that loaded the index before they could see the flip count on it a moment later. An early membarrier would only
+ * reveal them and would have to be repeated. So this polls the sum, tens of nanoseconds apart, until it stops changing. That
+ * proves nothing; the scan does. */
 static void flip_and_settle(struct lw__srcu_domain *d)
 {
     if (d->reader_barriers) { /* another scan costs no more than the polling would */
@@ -33,7 +34,8 @@ static void flip_and_settle(struct lw__srcu_domain *d)
     if (seen == d->entered) /* no reader has entered during the first scan: probably none is about to */
         return;
     lw_full_fence(); /* the flip has left this CPU; orders nothing that the scan relies on */
-    /* Three equal sums: each takes the line from a reader that counts, who needs longer to take it back than two of them last. */
+    /* Three equal sums: each takes the line from a reader that counts, who needs longer to take it back than two of them
+     * last. */
     for (unsigned polls = 0, equal = 0; polls < 16 && equal < 2; polls++) {
         for (unsigned i = 0; i < 4; i++)
             lw_cpu_relax();
@@ -72,7 +74,8 @@ bool lw__srcu_reached(struct lw__srcu_domain *d, unsigned long cookie)
 void lw__srcu_request(struct lw__srcu_domain *d, unsigned long cookie)
 {
     unsigned long requested = __atomic_load_n(&d->requested, __ATOMIC_RELAXED);
-    /* Release: pairs with lw__srcu_requested(). Concurrent callers only ever raise it. 0 means no request, whatever seq is. */
+    /* Release: pairs with lw__srcu_requested(). Concurrent callers only ever raise it. 0 means no request, whatever seq
+     * is. */
     while ((!requested || !gp_passed(requested, cookie)) &&
            !__atomic_compare_exchange_n(&d->requested, &requested, cookie, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         ;
@@ -81,7 +84,8 @@ void lw__srcu_request(struct lw__srcu_domain *d, unsigned long cookie)
 unsigned long lw__srcu_requested(struct lw__srcu_domain *d)
 {
     unsigned long requested = __atomic_load_n(&d->requested, __ATOMIC_ACQUIRE); /* pairs with lw__srcu_request() */
-    /* A request that was reached is cleared, before seq overflows and makes it look like a future one. Acquire: as the load. */
+    /* A request that was reached is cleared, before seq overflows and makes it look like a future one. Acquire: as the
+     * load. */
     if (requested && lw__srcu_reached(d, requested) &&
         __atomic_compare_exchange_n(&d->requested, &requested, 0, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
         return 0;
@@ -116,8 +120,8 @@ int lw__srcu_step(struct lw__srcu_domain *d, unsigned long needed)
     }
     int ended = gp_step(d);
     if (ended < 0) {
-        /* A seccomp filter denies it, for example. Nothing else tells as surely that readers without barriers are done, so this
-         * grace period does not end; the next step tries again. */
+        /* A seccomp filter denies it, for example. Nothing else tells as surely that readers without barriers are done, so
+         * this grace period does not end; the next step tries again. */
         if (!__atomic_load_n(&d->error, __ATOMIC_RELAXED) && lw_verbose())
             fprintf(stderr, "linewright: membarrier refused: grace periods of domain %p cannot end\n", (void *)d->srcu);
         __atomic_store_n(&d->error, -ended, __ATOMIC_RELAXED);

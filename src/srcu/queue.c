@@ -9,7 +9,8 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* What is left of the callbacks being run, and of which domain. Written by the holder of `runner`; a child of fork() has them. */
+/* What is left of the callbacks being run, and of which domain. Written by the holder of `runner`; a child of fork() has
+ * them. */
 static struct lw_srcu_head *batch;
 static struct lw__srcu_domain *batch_of;
 static uint32_t runner; /* lock: held by the thread that runs callbacks */
@@ -162,10 +163,10 @@ static void call_back(struct lw_srcu_head *head)
         head->fn(head);
 }
 
-/* No lock that fork() takes is held: fork() would wait for it, and the callback may wait for what the forking thread holds. fork()
- * copies memory as it is at one point of each thread's program: no store is in the child without those that the same thread
- * made before. So the child never has the effects of a callback that is still in its batch. A domain stays alive until its
- * last callback has been counted as returned. */
+/* No lock that fork() takes is held: fork() would wait for it, and the callback may wait for what the forking thread holds.
+ * fork() copies memory as it is at one point of each thread's program: no store is in the child without those that the same
+ * thread made before. So the child never has the effects of a callback that is still in its batch. A domain stays alive
+ * until its last callback has been counted as returned. */
 static void run_batch(void)
 {
     struct lw_srcu_head *head;
@@ -205,8 +206,9 @@ static unsigned long needed_cookie(struct lw__srcu_domain *d)
     return requested;
 }
 
-/* One step of the domain's grace period, unless another thread takes one. Without the registry: a step may call the program's stall
- * hook. Under step_lock the domain does not end. An error stays with the domain, and the next round tries again. */
+/* One step of the domain's grace period, unless another thread takes one. Without the registry: a step may call the
+ * program's stall hook. Under step_lock the domain does not end. An error stays with the domain, and the next round tries
+ * again. */
 static int step(struct lw__srcu_domain *d, unsigned long needed, unsigned scans, uint64_t *pause_ns)
 {
     int err = 0;
@@ -353,8 +355,8 @@ static unsigned long length(const struct lw_srcu_head *list)
     return n;
 }
 
-/* What was taken is counted anew: a thread that the child does not have may have been in a callback. Where a callback forks, the
- * child's one thread runs the rest of the batch, and then puts back the domain that it serves. */
+/* What was taken is counted anew: a thread that the child does not have may have been in a callback. Where a callback forks,
+ * the child's one thread runs the rest of the batch, and then puts back the domain that it serves. */
 void lw__srcu_queue_after_fork(void)
 {
     struct lw__srcu_domain *d;

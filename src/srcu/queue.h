@@ -4,7 +4,8 @@
 
 #include "domain.h"
 
-/* A callback below this value is no function but an offset: the object that begins so far before the head is freed. See lw_srcu_free(). */
+/* A callback below this value is no function but an offset: the object that begins so far before the head is freed. See
+ * lw_srcu_free(). */
 #define LW__SRCU_FREE_OFFSETS 4096u
 
 /* True: the calling thread is in a callback. */
@@ -18,15 +19,17 @@ void lw__srcu_has_work(struct lw__srcu_domain *d);
 
 /* Callbacks that have not returned. Under the registry. */
 unsigned long lw__srcu_queued(struct lw__srcu_domain *d);
-/* The same, taking the registry. *taken: the value of `returned` by which all that were queued before the call have returned. */
+/* The same, taking the registry. *taken: the value of `returned` by which all that were queued before the call have
+ * returned. */
 unsigned long lw__srcu_count(struct lw__srcu_domain *d, unsigned long *taken);
 
-/* Advances what one domain's callbacks and poll cookies wait for, without waiting. *pause_ns: how long to wait before the next
- * call; 0: nothing to do. 1: callbacks are ready to run; 0: none; or the negative errno of the barrier. */
+/* Advances what one domain's callbacks and poll cookies wait for, without waiting. *pause_ns: how long to wait before the
+ * next call; 0: nothing to do. 1: callbacks are ready to run; 0: none; or the negative errno of the barrier. */
 int lw__srcu_advance(struct lw__srcu_domain *d, unsigned scans, uint64_t *pause_ns);
 
-/* One round: advances every domain that has work and runs at most LW__SRCU_BATCH callbacks of each. Returns the nanoseconds to wait before the
- * next round; 0: callbacks ran; LW_FUTEX_FOREVER: nothing to do. Waits for a thread that runs callbacks. */
+/* One round: advances every domain that has work and runs at most LW__SRCU_BATCH callbacks of each. Returns the nanoseconds
+ * to wait before the next round; 0: callbacks ran; LW_FUTEX_FOREVER: nothing to do. Waits for a thread that runs
+ * callbacks. */
 #define LW__SRCU_BATCH 256
 uint64_t lw__srcu_serve_all(unsigned scans);
 

@@ -1,18 +1,18 @@
 /* The threads' records of counters, and sums over them and over the CPUs' counters.
  *
- * Records come in chunks with a bit for each record in use; a new thread takes the lowest free one. When a thread ends, its counts
- * are folded (fold.h), so a sum visits the records of live threads only.
+ * Records come in chunks with a bit for each record in use; a new thread takes the lowest free one. When a thread ends, its
+ * counts are folded (fold.h), so a sum visits the records of live threads only.
  *
- * A record has a page for every LW__SRCU_PAGE_SLOTS domains. A chunk reserves addresses for all pages of its records: first those of
- * the first domains for all of them, then those of the next domains. So a page of a record is a fixed distance from the one
- * before, and lw_srcu.pair, an offset from the thread's record, reaches every domain. Addresses become accessible when the first domain
- * needs them, in all chunks at once; memory is used when a thread counts there.
+ * A record has a page for every LW__SRCU_PAGE_SLOTS domains. A chunk reserves addresses for all pages of its records: first
+ * those of the first domains for all of them, then those of the next domains. So a page of a record is a fixed distance from
+ * the one before, and lw_srcu.pair, an offset from the thread's record, reaches every domain. Addresses become accessible
+ * when the first domain needs them, in all chunks at once; memory is used when a thread counts there.
  *
- * A program can contain two copies of this library, in the program and in a plug-in, say. Each copy sums its own records only,
- * so a reader compiled into one copy must not count in a domain of the other. `lw_srcu.pair` therefore carries a bias that is
- * different for each copy (its thread-specific key's number, unique in the process), and lw__srcu_self the same bias with the
- * opposite sign: a copy's own domains lead to its own records, another copy's domain leads to an address that is never mapped,
- * and the reader faults. Readers pay nothing for this. */
+ * A program can contain two copies of this library, in the program and in a plug-in, say. Each copy sums its own records
+ * only, so a reader compiled into one copy must not count in a domain of the other. `lw_srcu.pair` therefore carries a bias
+ * that is different for each copy (its thread-specific key's number, unique in the process), and lw__srcu_self the same bias
+ * with the opposite sign: a copy's own domains lead to its own records, another copy's domain leads to an address that is
+ * never mapped, and the reader faults. Readers pay nothing for this. */
 #define _GNU_SOURCE
 #include "records.h"
 
@@ -58,8 +58,8 @@ struct chunk {
 
 /* Only grows, by compare-and-swap: a signal handler may add a chunk. */
 static struct chunk *chunks;
-static unsigned
-    groups; /* the number of those, from the first, that are accessible in all chunks; only grows, under the registry */
+/* The number of those, from the first, that are accessible in all chunks; only grows, under the registry. */
+static unsigned groups;
 static unsigned groups_wanted; /* the same, or one more while open_group() makes it true */
 static struct lw__srcu_words folded[MOST_GROUPS * PAGE_SLOTS]; /* counts of threads that have ended; under fold_lock */
 static uint32_t fold_lock;
@@ -133,7 +133,8 @@ static bool make_accessible(struct chunk *c, unsigned from, unsigned to)
 /* Makes the groups that domains use accessible. Threads may do it at once: once more is harmless. */
 static bool open_groups(struct chunk *c)
 {
-    /* Sequentially consistent, as the list of chunks: a thread that finds a chunk which open_group() did not find sees its number. */
+    /* Sequentially consistent, as the list of chunks: a thread that finds a chunk which open_group() did not find sees its
+     * number. */
     unsigned wanted = __atomic_load_n(&groups_wanted, __ATOMIC_SEQ_CST);
     unsigned have = __atomic_load_n(&c->accessible, __ATOMIC_ACQUIRE); /* pairs with the release below */
     if (have >= wanted)
@@ -166,7 +167,8 @@ static struct chunk *new_chunk(void)
     struct chunk *c = m;
     c->reserved = reserved;
     c->next = __atomic_load_n(&chunks, __ATOMIC_RELAXED);
-    /* Release: a thread that finds the chunk finds its contents; pairs with first_chunk(). Sequentially consistent: open_groups(). */
+    /* Release: a thread that finds the chunk finds its contents; pairs with first_chunk(). Sequentially consistent:
+     * open_groups(). */
     while (!__atomic_compare_exchange_n(&chunks, &c->next, c, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         ;
     return c;
@@ -364,9 +366,9 @@ static void clear(unsigned long *word)
         __atomic_store_n(word, 0, __ATOMIC_RELAXED); /* relaxed: the caller of lw_srcu_init() orders it before use */
 }
 
-/* The slot's last domain ended with no reader inside, so no thread counts here now. A critical section that began in one thread
- * and ended in another left a surplus in one record and a deficit in the other; reports of the new domain must not show
- * them. */
+/* The slot's last domain ended with no reader inside, so no thread counts here now. A critical section that began in one
+ * thread and ended in another left a surplus in one record and a deficit in the other; reports of the new domain must not
+ * show them. */
 static void clear_slot(unsigned slot)
 {
     struct lw__srcu_cursor at = {0};

@@ -38,11 +38,12 @@ const struct lw__srcu_words *lw__srcu_folded(unsigned slot);
 /* The value of lw_srcu.pair for index 0 of a slot. */
 uintptr_t lw__srcu_first_pair(unsigned slot);
 
-/* Under the registry. Makes slot number `index` usable, with counts of 0 in all records. Its number plus one; 0: impossible. */
+/* Under the registry. Makes slot number `index` usable, with counts of 0 in all records. Its number plus one; 0:
+ * impossible. */
 unsigned lw__srcu_take_slot(unsigned index);
 
-/* True: the calling thread is in a critical section of the domain that it has to end itself, so it must not wait for readers.
- * False also where that is not known: only words of the thread itself show it. */
+/* True: the calling thread is in a critical section of the domain that it has to end itself, so it must not wait for
+ * readers. False also where that is not known: only words of the thread itself show it. */
 bool lw__srcu_would_wait_for_itself(const struct lw__srcu_domain *d);
 
 /* Adds up one kind of counter of one index. */

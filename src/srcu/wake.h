@@ -1,9 +1,9 @@
-/* Wake-ups without a lock: of waiters for a grace period, of threads that wait for callbacks, of the worker. The library and the
- * interleaver compile this text.
+/* Wake-ups without a lock: of waiters for a grace period, of threads that wait for callbacks, of the worker. The library and
+ * the interleaver compile this text.
  *
- * A sleeper reads the number, checks that it has nothing to do, and calls wake_sleep() with that number. A waker makes something to do
- * and calls wake_sleepers(). Either the waker sees that the sleeper has counted itself, or the sleeper's kernel sees the new number
- * and does not let it sleep.
+ * A sleeper reads the number, checks that it has nothing to do, and calls wake_sleep() with that number. A waker makes
+ * something to do and calls wake_sleepers(). Either the waker sees that the sleeper has counted itself, or the sleeper's
+ * kernel sees the new number and does not let it sleep.
  *
  * The including file defines, for a type LW_WAKE that holds both words:
  *   LW_WAKE_NOTE(e)             adds one to the number, sequentially consistent
@@ -30,8 +30,9 @@ static inline void wake_sleep(LW_WAKE *e, uint32_t seen, uint64_t ns)
     LW_WAKE_LEAVE(e);
 }
 
-/* Under the worker's lock. True: worker `me` has ended, having had nothing to do since `seen` was read. Either a caller that has made
- * something to do, and then changed the number, sees that there is no worker and starts one, or this sees the new number. */
+/* Under the worker's lock. True: worker `me` has ended, having had nothing to do since `seen` was read. Either a caller that
+ * has made something to do, and then changed the number, sees that there is no worker and starts one, or this sees the new
+ * number. */
 static inline bool wake_end_worker(LW_WAKE_WORKER *w, uint32_t me, uint32_t seen)
 {
     LW_WAKE_WORKER_SET(w, 0);

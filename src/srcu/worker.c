@@ -1,10 +1,10 @@
-/* The worker: a thread that advances the domains' callbacks and poll requests. It starts when first needed and ends after a second
- * with nothing to do, so that it keeps no process alive.
+/* The worker: a thread that advances the domains' callbacks and poll requests. It starts when first needed and ends after a
+ * second with nothing to do, so that it keeps no process alive.
  *
- * It runs with the CPU affinity, scheduling policy and nice value that the process had when the library was loaded, not with those
- * of the thread that happened to need it first. A system-call filter cannot be left behind that way: a worker that inherited
- * one which denies membarrier, or that could not take on the scheduling policy, is replaced as soon as a thread without that
- * obstacle needs a worker. */
+ * It runs with the CPU affinity, scheduling policy and nice value that the process had when the library was loaded, not with
+ * those of the thread that happened to need it first. A system-call filter cannot be left behind that way: a worker that
+ * inherited one which denies membarrier, or that could not take on the scheduling policy, is replaced as soon as a thread
+ * without that obstacle needs a worker. */
 #define _GNU_SOURCE
 #include "worker.h"
 
@@ -23,8 +23,8 @@
 #define IDLE_NS UINT64_C(1000000000) /* then the worker ends */
 #define MASK_BYTES 8192 /* 65,536 CPUs */
 
-/* Guards what follows, but for single loads. fork() takes it, so its holder calls nothing that may allocate or wait: an allocator's
- * own handler may have stopped all allocation by then. */
+/* Guards what follows, but for single loads. fork() takes it, so its holder calls nothing that may allocate or wait: an
+ * allocator's own handler may have stopped all allocation by then. */
 static uint32_t lock;
 static struct lw__srcu_worker worker;
 static uint32_t wanted; /* futex: number of the worker that a thread is starting just now; 0: none */
@@ -84,8 +84,8 @@ static bool end_if_idle(uint32_t me, uint32_t seen)
     return end;
 }
 
-/* Under `lock`. Ends the start of worker `number`: it takes over, or could not be started. For the worker and the thread that starts
- * it: the first to come does it. */
+/* Under `lock`. Ends the start of worker `number`: it takes over, or could not be started. For the worker and the thread
+ * that starts it: the first to come does it. */
 static void started(uint32_t number, bool takes_over)
 {
     if (wanted != number)
@@ -150,8 +150,8 @@ static void register_at_exit(void)
         __atomic_store_n(&registered, false, __ATOMIC_RELAXED); /* no memory: the next start tries again */
 }
 
-/* Without `lock`: starting a thread allocates. The worker blocks all signals, so that the program's handlers run on the program's
- * threads. */
+/* Without `lock`: starting a thread allocates. The worker blocks all signals, so that the program's handlers run on the
+ * program's threads. */
 static int start_worker(uint32_t number)
 {
     sigset_t all, old;
@@ -177,7 +177,8 @@ static int start_worker(uint32_t number)
     return -err;
 }
 
-/* Starts a worker where none is and none is being started, or, `anew`, in the place of the present one. Takes and gives up `lock`. */
+/* Starts a worker where none is and none is being started, or, `anew`, in the place of the present one. Takes and gives up
+ * `lock`. */
 static int start_if_missing(bool anew)
 {
     uint32_t number = (!worker.current || anew) && !wanted && !forbidden ? want_worker() : 0;
@@ -287,8 +288,8 @@ void lw__srcu_worker_before_fork(void)
     lw_futex_lock(&lock);
 }
 
-/* The child's worker is started when something is queued, requested or waited for there. Where a callback forks on the worker,
- * the child's one thread is the worker. */
+/* The child's worker is started when something is queued, requested or waited for there. Where a callback forks on the
+ * worker, the child's one thread is the worker. */
 void lw__srcu_worker_after_fork(bool child)
 {
     if (child) {

@@ -7,8 +7,8 @@
 /* Remembers the scheduling of the thread that loads the library. */
 void lw__srcu_worker_at_load(void);
 
-/* Starts the worker where it may be started and is missing, or cannot do its work and the calling thread can replace it. 0, or
- * the negative errno of starting it. */
+/* Starts the worker where it may be started and is missing, or cannot do its work and the calling thread can replace it. 0,
+ * or the negative errno of starting it. */
 int lw__srcu_worker_ensure(void);
 /* Says that there is something to do. Ensures a worker; the result is lw__srcu_worker_ensure()'s. */
 int lw__srcu_worker_wake(void);

@@ -1,4 +1,5 @@
-/* The modelled cache: memory twice over, maintenance that takes effect late, and an adversary that may do what hardware may. */
+/* The modelled cache: memory twice over, maintenance that takes effect late, and an adversary that may do what hardware
+ * may. */
 #include <linewright/cache.h>
 
 #include "cache_model.h"

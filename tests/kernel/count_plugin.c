@@ -1,10 +1,10 @@
-/* A plugin of QEMU's system emulator (its interface 1 or, with -DINTERFACE=4, 4; Debian packages no header): how often chosen
- * instructions ran, by address.
+/* A plugin of QEMU's system emulator (its interface 1 or, with -DINTERFACE=4, 4; Debian packages no header): how often
+ * chosen instructions ran, by address.
  *
  *   -plugin count_plugin.so,to=FILE,MASK:VALUE=on[,MASK:VALUE=on…]
  *
- * counts instructions whose first four bytes, read as a word, give (word & MASK) == VALUE, hexadecimal; FILE gets lines "VALUE ADDRESS COUNT" when the emulator ends.
- * Counts are not atomic: run it with -accel tcg,thread=single. */
+ * counts instructions whose first four bytes, read as a word, give (word & MASK) == VALUE, hexadecimal; FILE gets lines
+ * "VALUE ADDRESS COUNT" when the emulator ends. Counts are not atomic: run it with -accel tcg,thread=single. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Included before every file of a copy of the module (test_faults.py), for kernels of 6.1: the n-th allocation of a request fails
- * when the test says so, and what has been taken and not given back is counted.
+ * Included before every file of a copy of the module (test_faults.py), for kernels of 6.1: the n-th allocation of a request
+ * fails when the test says so, and what has been taken and not given back is counted.
  */
 #include <linux/debugfs.h>
 #include <linux/kthread.h>

@@ -1,6 +1,6 @@
 /*
- * Runs in the test machine: that linewright.ko cannot be unloaded while it works, that a killed request ends, that others are
- * refused, that the runner unloads it however it ends, and that its PCI device may go away.
+ * Runs in the test machine: that linewright.ko cannot be unloaded while it works, that a killed request ends, that others
+ * are refused, that the runner unloads it however it ends, and that its PCI device may go away.
  *
  *     guest MODULE                      in the machine of tests/kernel/machine.py, whose runner is /t/1/linewright-kernel
  *     guest MODULE VENDOR:DEVICE        the PCI device only

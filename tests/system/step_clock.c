@@ -1,4 +1,5 @@
-/* Runs a program while the wall clock is stepped by an hour again and again: step_clock forward|back INPUT PROGRAM [ARGS…]. As root. */
+/* Runs a program while the wall clock is stepped by an hour again and again: step_clock forward|back INPUT PROGRAM [ARGS…].
+ * As root. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
-/* For a stateless model checker of C11 (GenMC): the real lock.h around one CPU's words, of which one is a plain variable, so that the
- * checker reports two threads that use it at once, and one is a list.
+/* For a stateless model checker of C11 (GenMC): the real lock.h around one CPU's words, of which one is a plain variable, so
+ * that the checker reports two threads that use it at once, and one is a list.
  *
- * A sequence is what its thread does between two polls of the kernel, which a mutex stands for: it is aborted where an abort was
- * requested in between. Choose with -D:
+ * A sequence is what its thread does between two polls of the kernel, which a mutex stands for: it is aborted where an abort
+ * was requested in between. Choose with -D:
  *   LOCKERS     threads without a sequence (default 1)
  *   SEQUENCES   threads of the CPU with one (default 1)
- * A thread that would sleep for the lock goes on only in executions where the word has changed: wake-ups are checked by the interleaver
- * (tests/cpp/percpu/interleave.cpp). The sequence reads the lock word with acquire order, which stands for load order (x86) and an
- * address dependency (arm64; verify/litmus percpu-lock-with-dependency). */
+ * A thread that would sleep for the lock goes on only in executions where the word has changed: wake-ups are checked by the
+ * interleaver (tests/cpp/percpu/interleave.cpp). The sequence reads the lock word with acquire order, which stands for load
+ * order (x86) and an address dependency (arm64; verify/litmus percpu-lock-with-dependency). */
 #include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>

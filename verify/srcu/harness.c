@@ -1,6 +1,8 @@
-/* For a stateless model checker of C11 (GenMC): the real step machine gp.h, with fold.h, batch.h and end.h, between readers, updaters and waiters.
+/* For a stateless model checker of C11 (GenMC): the real step machine gp.h, with fold.h, batch.h and end.h, between readers,
+ * updaters and waiters.
  *
- * Objects are plain variables, so that the checker reports a reader's access that races with the updater's free. Choose with -D:
+ * Objects are plain variables, so that the checker reports a reader's access that races with the updater's free. Choose with
+ * -D:
  *   FAST        readers without barriers; the heavy barrier is a membarrier: each reader meets a requested barrier at its next
  *               poll point, of which there is one between any two of its accesses, and the updater waits for all of them
  *   READERS     threads that read (default 1), CRITICAL_SECTIONS times each (default 2)

@@ -1,4 +1,5 @@
-/* For a stateless model checker of C11 (GenMC): the real wake.h, batch.h (its list) and end.h, each between the threads that use it.
+/* For a stateless model checker of C11 (GenMC): the real wake.h, batch.h (its list) and end.h, each between the threads that
+ * use it.
  *
  * What goes wrong is an assertion that fails after all threads, or a race with `dead`. Choose one with -D:
  *   WAKE        a sleeper and its waker: no thread sleeps beside work (SLEEPERS: how many sleep, default 1)

@@ -11,8 +11,8 @@ extern "C" {
 
 struct urcu_flavour {
     const char *name;
-    /* `readers` critical sections of `delay` one-NOP iterations each. With `current`, each reads the word that *current points
-     * to at its beginning, and at its end counts it as wrong unless it is 1; the count is returned. */
+    /* `readers` critical sections of `delay` one-NOP iterations each. With `current`, each reads the word that *current
+     * points to at its beginning, and at its end counts it as wrong unless it is 1; the count is returned. */
     uint64_t (*pairs)(size_t readers, size_t delay, uint64_t **current);
     uint64_t (*checked)(size_t readers, size_t delay, uint64_t **current);
     void (*synchronize)(void);

@@ -1,4 +1,5 @@
-// The cache library on this machine's own instructions: results, edges, choice, and a trial that does not disturb the program.
+// The cache library on this machine's own instructions: results, edges, choice, and a trial that does not disturb the
+// program.
 #include <linewright/cache.h>
 
 extern "C" {

@@ -1,4 +1,5 @@
-// The cache library over the modelled cache: every schedule, every edge, and the mistakes of its users that the model must see.
+// The cache library over the modelled cache: every schedule, every edge, and the mistakes of its users that the model must
+// see.
 #include <linewright/cache.h>
 #include <cache_model/cache_model.h>
 

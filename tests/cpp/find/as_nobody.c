@@ -1,4 +1,5 @@
-/* as_nobody PROGRAM ARGS…: runs a program as a user without any privilege, for emulated machines that have no other program. */
+/* as_nobody PROGRAM ARGS…: runs a program as a user without any privilege, for emulated machines that have no other
+ * program. */
 #include <stdio.h>
 #include <unistd.h>
 

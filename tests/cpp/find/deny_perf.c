@@ -1,4 +1,5 @@
-/* deny_perf PROGRAM ARGS…: runs a program for which perf_event_open fails with EPERM, as in a container's seccomp profile. */
+/* deny_perf PROGRAM ARGS…: runs a program for which perf_event_open fails with EPERM, as in a container's seccomp
+ * profile. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

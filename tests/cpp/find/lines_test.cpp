@@ -231,8 +231,8 @@ void until_answered(Watches &watches, pid_t tid, const void *word) {
     } while (!watches.idle());
 }
 
-// Two real-time threads take turns of a tenth of a second on one CPU, whatever else runs; one of them stores all the time. It does so again
-// and again, but seldom within the 4 ms that a watchpoint waits for a thread that runs.
+// Two real-time threads take turns of a tenth of a second on one CPU, whatever else runs; one of them stores all the time.
+// It does so again and again, but seldom within the 4 ms that a watchpoint waits for a thread that runs.
 TEST(Watch, AThreadThatWaitsForACpuIsWaitedFor) {
     constexpr int tries = 6;
     sched_param priority{.sched_priority = 1};
@@ -301,7 +301,8 @@ TEST(Watch, WhatTheKernelWritesForAThreadIsAHit) {
     EXPECT_EQ(lines.find("\"ip\""), std::string::npos) << lines;
 }
 
-// Three threads of one CPU store to one word, and it is asked about two of them: one watchpoint of the CPU serves both, in any order of hits.
+// Three threads of one CPU store to one word, and it is asked about two of them: one watchpoint of the CPU serves both, in
+// any order of hits.
 TEST(Watch, ACpuHasOneWatchpointForAllThreads) {
     constexpr int threads = 3;
     alignas(64) static std::atomic<std::uint64_t> word;
@@ -365,7 +366,8 @@ TEST(ThreadBlocks, WithoutAListTheyAreSearchedFor) {
     std::uint64_t other_found = 0, other_pointer = 1;
     std::thread([&] { other_found = found_from_here(), other_pointer = thread_pointer(); }).join();
     EXPECT_EQ(other_found, other_pointer);
-    // The runtimes of sanitizers were seen to hide the first thread's block: TSan's, which begins the program anew, and ASan's in 4 of 150 runs.
+    // The runtimes of sanitizers were seen to hide the first thread's block: TSan's, which begins the program anew, and
+    // ASan's in 4 of 150 runs.
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
     EXPECT_EQ(found_from_here(), thread_pointer());
 #endif

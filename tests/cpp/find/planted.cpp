@@ -1,8 +1,9 @@
 // Programs with planted sharing, one kind for each name: what `linewright find` must, and must not, report of each.
 //
-// planted KIND THREADS SECONDS. Every kind keeps all its threads busy for the time, on a busy machine for longer: at least until they have
-// had half of that time of the CPUs. Variables carry the names that the tests ask for. With APART=1 in the environment each thread has
-// lines of its own in kinds `true`, `false`, `false_plain`, `fenced`, `scattered` and `sums`: what an end of the sharing brings. The time of an operation is printed.
+// planted KIND THREADS SECONDS. Every kind keeps all its threads busy for the time, on a busy machine for longer: at least
+// until they have had half of that time of the CPUs. Variables carry the names that the tests ask for. With APART=1 in the
+// environment each thread has lines of its own in kinds `true`, `false`, `false_plain`, `fenced`, `scattered` and `sums`:
+// what an end of the sharing brings. The time of an operation is printed.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -128,8 +129,8 @@ void scattered_own(unsigned thread) {
 void scattered(unsigned thread) {
     separated ? scattered_own(thread) : scatter(thread, [](unsigned at) { return at; });
 }
-// Sums in memory, as a compiler without optimisation keeps them: the stalls of one store surface at others (linear_regression of a
-// published set of programs).
+// Sums in memory, as a compiler without optimisation keeps them: the stalls of one store surface at others
+// (linear_regression of a published set of programs).
 void sums(unsigned thread) {
     volatile Sums *to = separated ? reinterpret_cast<Sums *>(&private_counters[thread]) : &thread_sums[thread];
     until_stopped([to, x = std::uint64_t{thread}]() mutable {

@@ -1,4 +1,5 @@
-/* The library that kinds `dlopen` and `tls_library` of find_planted load: a counter that all threads share, and a thread-local one. */
+/* The library that kinds `dlopen` and `tls_library` of find_planted load: a counter that all threads share, and a
+ * thread-local one. */
 unsigned long plugin_counter[32] __attribute__((aligned(256)));
 
 static __thread unsigned long plugin_unused[100], plugin_own; /* the second begins behind the first */

@@ -1,4 +1,5 @@
-// Every state that two or three cores and one line can reach, in every order of messages, under the engine's own protocol text.
+// Every state that two or three cores and one line can reach, in every order of messages, under the engine's own protocol
+// text.
 #include "model/protocol.hpp"
 
 #include <gtest/gtest.h>

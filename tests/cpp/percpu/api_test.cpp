@@ -149,7 +149,8 @@ TEST(Memory, UsedAgainItIsZeroAndNothingOverlaps) {
         EXPECT_EQ(lw_percpu_free(each.first), 0);
 }
 
-// Which CPU an operation took place on: a value whose copies hold their CPU's number above the count returns it with the count.
+// Which CPU an operation took place on: a value whose copies hold their CPU's number above the count returns it with the
+// count.
 TEST(Value, TellsTheCpuItWasChangedOn) {
     constexpr int threads = 4, rounds = 20000, shift = 48;
     auto *p = static_cast<uint64_t *>(lw_percpu_alloc(8, 8));
@@ -194,8 +195,8 @@ __attribute__((noinline)) void one_of_each(uint64_t *counter, uint32_t *value, l
     lw_percpu_push(list, node);
 }
 
-// The state before the library's constructor has run, which a program that counts there, or whose compiler read the limit there, sees:
-// the offset is not one of an area, so nothing may be stored at it, and nothing that is counted may be lost.
+// The state before the library's constructor has run, which a program that counts there, or whose compiler read the limit
+// there, sees: the offset is not one of an area, so nothing may be stored at it, and nothing that is counted may be lost.
 TEST(Start, WithoutALimitNoSequenceIsTried) {
     auto *counter = static_cast<uint64_t *>(lw_percpu_alloc(8, 8));
     auto *value = static_cast<uint32_t *>(lw_percpu_alloc(4, 4));

@@ -13,7 +13,8 @@
 #include <utility>
 #include <vector>
 
-// The linker directs the calls of this file here (--wrap): a counter must free what it allocated, once, and cope with a refusal.
+// The linker directs the calls of this file here (--wrap): a counter must free what it allocated, once, and cope with a
+// refusal.
 static bool refuse;
 static int allocated, freed;
 extern "C" {

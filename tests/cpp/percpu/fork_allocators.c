@@ -1,6 +1,6 @@
-/* Forks while threads allocate per-CPU memory, linked with one allocator or another. An allocator with fork handlers of its own holds
- * its locks while the library's handler runs, so the library must not hold a lock of its handler's while it allocates. The
- * child allocates too. Ends with a line and exit code 1 where a fork does not come back.
+/* Forks while threads allocate per-CPU memory, linked with one allocator or another. An allocator with fork handlers of its
+ * own holds its locks while the library's handler runs, so the library must not hold a lock of its handler's while it
+ * allocates. The child allocates too. Ends with a line and exit code 1 where a fork does not come back.
  *
  *   percpu_fork_allocators FORKS */
 #define _GNU_SOURCE
@@ -17,8 +17,8 @@
 #define SECONDS_FOR_A_FORK 300
 #define THREADS 3
 
-/* Before main, and so before the first malloc() of many programs: the library's handlers are then the first ones registered, and
- * run after the allocator's. */
+/* Before main, and so before the first malloc() of many programs: the library's handlers are then the first ones registered,
+ * and run after the allocator's. */
 LW_DEFINE_STATIC_PERCPU(uint64_t, early);
 
 static volatile sig_atomic_t over;

@@ -1,10 +1,11 @@
-// Explores every interleaving of a few threads around the real lock text of per-CPU words (src/percpu/lock.h) and around each of its
-// mutants (mutants.py). With the original no list ever loses a node or gives one to two threads, and every thread comes to its end; with
-// every mutant something of that happens.
+// Explores every interleaving of a few threads around the real lock text of per-CPU words (src/percpu/lock.h) and around
+// each of its mutants (mutants.py). With the original no list ever loses a node or gives one to two threads, and every
+// thread comes to its end; with every mutant something of that happens.
 //
-// The machine is sequentially consistent; orders between CPUs are litmus tests (verify/litmus). It has two CPUs, each with a lock word
-// and a list. A sequence is aborted when another thread takes a step on its CPU, when its own thread is moved, and on request. Threads
-// are ordinary functions. For every step a function runs again from its start and gets the values that it read before.
+// The machine is sequentially consistent; orders between CPUs are litmus tests (verify/litmus). It has two CPUs, each with a
+// lock word and a list. A sequence is aborted when another thread takes a step on its CPU, when its own thread is moved, and
+// on request. Threads are ordinary functions. For every step a function runs again from its start and gets the values that
+// it read before.
 #include <algorithm>
 #include <array>
 #include <csetjmp>

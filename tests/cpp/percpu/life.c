@@ -1,5 +1,6 @@
 /* Per-CPU operations at the edges of a program's life: in constructors before main, in destructors after it, in thread-exit
- * destructors after ours, in a library that is opened and closed, in a static program. Exit code 0, or the failing line's. */
+ * destructors after ours, in a library that is opened and closed, in a static program. Exit code 0, or the failing
+ * line's. */
 #define _GNU_SOURCE
 #include <linewright/percpu.h>
 
@@ -35,7 +36,8 @@ static void once_more(void) {
 
 static uint64_t *mine;
 
-/* The first constructor: the library starts in this loop, and the compiler reads offset and limit ahead of it, where both are 0. */
+/* The first constructor: the library starts in this loop, and the compiler reads offset and limit ahead of it, where both
+ * are 0. */
 __attribute__((constructor(101))) static void counts_before_the_library_starts(void) {
     for (int i = 0; i < 1000; i++) {
         if (!mine)
@@ -120,7 +122,8 @@ static void plugin(const char *path) {
 }
 
 #ifdef __aarch64__
-/* As in a large program: main, which the linker puts in front, is further from abort paths than a conditional branch reaches. */
+/* As in a large program: main, which the linker puts in front, is further from abort paths than a conditional branch
+ * reaches. */
 __asm__(".pushsection .text\n\t.skip 0x110000\n\t.popsection");
 #endif
 

@@ -79,7 +79,8 @@ protected:
         if (GetParam().weather.half_unregistered && mode == LW_PERCPU_ATOMIC)
             GTEST_SKIP() << "no thread is registered: " << why;
     }
-    // The case's storm with `handler` for its signals; without fork(), since these tests count in memory that a child has a copy of.
+    // The case's storm with `handler` for its signals; without fork(), since these tests count in memory that a child has a
+    // copy of.
     template <class Body> void without_forks(void (*handler)(int), Body body) {
         struct sigaction action = {}, old = {};
         action.sa_handler = handler;
@@ -514,7 +515,8 @@ struct Left {
     uint64_t seen[4]; // the words of the CPU that was left last
     void read(unsigned cpu, uint64_t (&words)[4]) const {
         words[0] = state->count64.at(cpu), words[1] = state->count32.at(cpu);
-        // Without membarrier they are atomic instructions, on the CPU that the thread was on when it asked: any may be right.
+        // Without membarrier they are atomic instructions, on the CPU that the thread was on when it asked: any may be
+        // right.
         const bool sequences = lw_percpu_rt.value_limit != 0;
         words[2] = sequences ? state->value64.at(cpu) : 0, words[3] = sequences ? state->value8.at(cpu) : 0;
     }
@@ -656,7 +658,8 @@ TEST_F(LockWord, AbortsSequencesOfAnotherCpu) {
     }));
 }
 
-// A thread takes the list of a CPU that another thread's sequences are at work on: they must be aborted, or a node is popped twice.
+// A thread takes the list of a CPU that another thread's sequences are at work on: they must be aborted, or a node is popped
+// twice.
 TEST_F(LockWord, ListsOfAnotherCpuAreTakenWithoutItsSequences) {
     const std::vector<int> cpus = storm::allowed_cpus();
     if (cpus.size() < 2)

@@ -129,8 +129,8 @@ TEST(UsedCpus, EveryStripeIsSummed) {
     EXPECT_EQ(lw_percpu_free(p), 0);
 }
 
-// The program begins on one CPU and may use more later: those count as soon as a thread counts there. LW_THEN_ON: the CPUs to
-// use after that, in a program that was started anew.
+// The program begins on one CPU and may use more later: those count as soon as a thread counts there. LW_THEN_ON: the CPUs
+// to use after that, in a program that was started anew.
 TEST(UsedCpus, ACpuThatComesIntoUseIsSummed) {
     if (lw_percpu_mode(nullptr) == LW_PERCPU_ATOMIC)
         GTEST_SKIP() << "no sequences";

@@ -1,4 +1,5 @@
-// The machine that these tests run on, read before any window pins this thread and narrows what it may use, and a back end for it.
+// The machine that these tests run on, read before any window pins this thread and narrows what it may use, and a back end
+// for it.
 #pragma once
 
 #include "probe/machine.hpp"

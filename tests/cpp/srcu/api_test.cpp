@@ -1,4 +1,5 @@
-// SRCU's interface, at its edges: every flavour, both ways of counting, cookies, callbacks, refusals, fork, overflow, denied membarrier.
+// SRCU's interface, at its edges: every flavour, both ways of counting, cookies, callbacks, refusals, fork, overflow, denied
+// membarrier.
 #include "support.hpp"
 
 extern "C" {
@@ -195,7 +196,8 @@ TEST_P(Srcu, ConcurrentWaitersAllReturn) {
     EXPECT_TRUE(lw_srcu_poll(&d, first));
 }
 
-// Delays a waiter between checking and sleeping, as preemption does: the driver has left by then and wakes no thread any more.
+// Delays a waiter between checking and sleeping, as preemption does: the driver has left by then and wakes no thread any
+// more.
 TEST(SrcuWaiters, MissNoWakeUp) {
     Domain d(LW__SRCU_NORMAL);
     constexpr unsigned at_sleep = 7; // src/srcu/domain.h

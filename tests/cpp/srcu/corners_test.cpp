@@ -1,5 +1,5 @@
-// SRCU where things go wrong around it: callbacks that never stop, sandboxed threads, other copies of the library, threads that have
-// ended, forks and waits in signal handlers.
+// SRCU where things go wrong around it: callbacks that never stop, sandboxed threads, other copies of the library, threads
+// that have ended, forks and waits in signal handlers.
 #include "support.hpp"
 
 #include <sched.h>
@@ -393,7 +393,8 @@ TEST(SrcuMembarrier, FastDomainsMadeUnderAFilterWork) {
 // ---- another copy of the library ----
 
 #ifdef LW_PLUGIN
-// The plug-in's thread has a record of its own copy when it reads in the program's domain: it must not be counted there in silence.
+// The plug-in's thread has a record of its own copy when it reads in the program's domain: it must not be counted there in
+// silence.
 TEST(SrcuDomains, AnotherCopysReaderFaults) {
     void *plugin = dlopen(LW_PLUGIN, RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(plugin, nullptr) << dlerror();

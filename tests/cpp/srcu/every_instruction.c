@@ -1,7 +1,8 @@
-/* A signal at every instruction of an inlined operation, whose handler does the same operation on the same words: no count is lost or
- * made twice, and no reader is left inside. A parent traces one child per address; an execution breakpoint there lets restartable
- * sequences run undisturbed up to it. Then single steps, which abort every sequence and so go through the fall-back; of these every
- * STRIDEth. Exit code 0, 77 where processes may not be traced, or a line for each place that failed. */
+/* A signal at every instruction of an inlined operation, whose handler does the same operation on the same words: no count
+ * is lost or made twice, and no reader is left inside. A parent traces one child per address; an execution breakpoint there
+ * lets restartable sequences run undisturbed up to it. Then single steps, which abort every sequence and so go through the
+ * fall-back; of these every STRIDEth. Exit code 0, 77 where processes may not be traced, or a line for each place that
+ * failed. */
 #define _GNU_SOURCE
 #include <linewright/percpu.h>
 #include <linewright/srcu.h>

@@ -1,4 +1,5 @@
-// SRCU's conveniences: guards, waits on a condition and with a limit, freeing by callback, exchanging pointers, the header check.
+// SRCU's conveniences: guards, waits on a condition and with a limit, freeing by callback, exchanging pointers, the header
+// check.
 #include "support.hpp"
 
 #include <ctime>

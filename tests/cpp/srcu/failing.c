@@ -1,5 +1,6 @@
-/* Every allocation, mapping and thread that the library asks for fails once, and from some point on: each call returns its documented
- * error, keeps what was there, and works when it is tried again. Exit code 0, or a line that says what went wrong. */
+/* Every allocation, mapping and thread that the library asks for fails once, and from some point on: each call returns its
+ * documented error, keeps what was there, and works when it is tried again. Exit code 0, or a line that says what went
+ * wrong. */
 #define _GNU_SOURCE
 #include <linewright/percpu.h>
 #include <linewright/srcu.h>

@@ -1,11 +1,13 @@
-// Explores every interleaving of a few threads around SRCU's real protocols (src/srcu/gp.h, fold.h, wake.h, batch.h, end.h) and around
-// each of their mutants (mutants.py), on a machine with store buffers and delayed loads. With the originals no reader may see a
-// freed object, no thread may sleep for ever and no work may be forgotten; with every mutant that must happen.
+// Explores every interleaving of a few threads around SRCU's real protocols (src/srcu/gp.h, fold.h, wake.h, batch.h, end.h)
+// and around each of their mutants (mutants.py), on a machine with store buffers and delayed loads. With the originals no
+// reader may see a freed object, no thread may sleep for ever and no work may be forgotten; with every mutant that must
+// happen.
 //
-// The machine: a store stays in its thread's buffer and reaches memory at any later time, in order per address only. The load of
-// a reader's object is delayed: it may happen at any later time, even after the unlock. A fence waits for both. A heavy
-// barrier makes one thread after the other complete what it has begun, with any steps of other threads in between.
-// Threads are ordinary functions. For every step a function runs again from its start and gets the values that it read before.
+// The machine: a store stays in its thread's buffer and reaches memory at any later time, in order per address only. The
+// load of a reader's object is delayed: it may happen at any later time, even after the unlock. A fence waits for both. A
+// heavy barrier makes one thread after the other complete what it has begun, with any steps of other threads in between.
+// Threads are ordinary functions. For every step a function runs again from its start and gets the values that it read
+// before.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -440,8 +442,8 @@ void next_owner(int record) {
     store(mail, 1);
 }
 
-// fork(): the thread that drives a grace period is cut off at any point, its stores that have not left it are lost. The child
-// repairs the phase (src/srcu/domain.c); a thread of the child waits for the reader that the forking thread is.
+// fork(): the thread that drives a grace period is cut off at any point, its stores that have not left it are lost. The
+// child repairs the phase (src/srcu/domain.c); a thread of the child waits for the reader that the forking thread is.
 void cut_off(int me, int periods) {
     Domain d;
     d.me = me;

@@ -1,4 +1,5 @@
-/* A plug-in with a copy of the library of its own, which must neither read in the program's domains nor wait for their readers. */
+/* A plug-in with a copy of the library of its own, which must neither read in the program's domains nor wait for their
+ * readers. */
 #include <linewright/srcu.h>
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Two readers that write the same word in their critical sections. These order readers with updaters, not with each other, and
- * ThreadSanitizer has to report it. Argument "cpu": in a domain that counts per CPU. */
+/* Two readers that write the same word in their critical sections. These order readers with updaters, not with each other,
+ * and ThreadSanitizer has to report it. Argument "cpu": in a domain that counts per CPU. */
 #include <linewright/srcu.h>
 
 #include <pthread.h>

@@ -1,5 +1,6 @@
 /*
- * Runs the object of a patched kernel's arch/x86/lib/atomic64_cx8_32.S in user space, with its alternatives applied or not, on this CPU.
+ * Runs the object of a patched kernel's arch/x86/lib/atomic64_cx8_32.S in user space, with its alternatives applied or not,
+ * on this CPU.
  *
  *   atomic64_user ENTRY_BYTES FEATURE…   applies the entries of these features; several threads then use every operation at once
  *
@@ -54,7 +55,8 @@ static int64_t read_whole(int64_t *p, int *kept) {
     return now;
 }
 
-/* Puts replacements over their sites: struct alt_instr of the kernel begins with two self-relative offsets; word 8 is the feature. */
+/* Puts replacements over their sites: struct alt_instr of the kernel begins with two self-relative offsets; word 8 is the
+ * feature. */
 static int apply(size_t entry_bytes, int feature) {
     int count = 0;
 

@@ -44,8 +44,8 @@
 #define LW__DELAY ""
 #endif
 
-/* The address that offsets of thread-local areas are relative to. Volatile: a coroutine may go on in another thread after any
- * call, so the compiler must not keep the address from before. */
+/* The address that offsets of thread-local areas are relative to. Volatile: a coroutine may go on in another thread after
+ * any call, so the compiler must not keep the address from before. */
 static inline char *lw__thread_pointer(void)
 {
     char *tp;
@@ -79,9 +79,9 @@ LW__INLINE struct lw__rt_view lw__rt_read(const void *rt, size_t at)
     "b.hs " out "\n\t"                                                              \
     "add x9, %[q], x9, lsl #16\n\t" LW__DELAY
 
-/* Value sequences and the fall-back of single threads use the same word (see percpu.h). The lock word is 0 when free, so adding
- * it changes no address, but makes every access of the word depend on it: a sequence that finds the lock free reads what
- * the last holder stored before freeing it (pairs with the release store in unlock_unit(), src/percpu/ops.c). */
+/* Value sequences and the fall-back of single threads use the same word (see percpu.h). The lock word is 0 when free, so
+ * adding it changes no address, but makes every access of the word depend on it: a sequence that finds the lock free reads
+ * what the last holder stored before freeing it (pairs with the release store in unlock_unit(), src/percpu/ops.c). */
 #define LW__SEQ_TEST_LOCK(out)             \
     "and x10, x9, #0xffffffffffff0000\n\t" \
     "ldr w10, [x10]\n\t"                   \

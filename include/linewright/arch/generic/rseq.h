@@ -1,5 +1,5 @@
-/* No restartable sequences on this architecture: every sequence reports that nothing happened, and the fall-back does the operation.
- * Included by percpu.h. */
+/* No restartable sequences on this architecture: every sequence reports that nothing happened, and the fall-back does the
+ * operation. Included by percpu.h. */
 #ifndef LINEWRIGHT_ARCH_GENERIC_RSEQ_H
 #define LINEWRIGHT_ARCH_GENERIC_RSEQ_H
 

@@ -1,6 +1,7 @@
 /* Restartable sequences for 32-bit x86: 64-bit adds and the value operations; their shape and the 32-bit adds are in
  * arch/x86/rseq.h. Included by percpu.h. What differs:
- * - 64 bits must commit with ONE instruction: an add/adc pair could be cut in two. As long as the upper half does not change,
+ * - 64 bits must commit with ONE instruction: an add/adc pair could be cut in two. As long as the upper half does not
+ * change,
  *   which is nearly always so for a counter of small steps, that is a store of the lower half. Else it is cmpxchg8b, unlocked:
  *   within the sequence no other thread of this CPU can come between.
  * - Six registers: value operations keep their operands in a record and use fixed registers.
@@ -132,8 +133,8 @@ LW__SEQ_VALUE(pop_at, 32,
               "movl (%%edi), %%ecx\n\tmovl 16(%%esi), %%edx\n\tmovl %%ecx, (%%edx)\n\tmovl %%edi, %%eax\n\t" LW__DELAY
               "testl %%ecx, %%ecx\n\tjz 32f\n\tmovl (%%ecx), %%ecx\n\t" LW__DELAY "movl %%ecx, (%%edi)\n")
 
-/* 64 bits: reading two halves is one read, because a write of this CPU's word in between aborts the sequence, and a held lock word
- * ends it before. */
+/* 64 bits: reading two halves is one read, because a write of this CPU's word in between aborts the sequence, and a held
+ * lock word ends it before. */
 #define LW__SEQ_VALUE64(name, body)                                                                            \
     LW__INLINE bool lw__seq_##name##_u64(char *q, uint64_t v, uint64_t expected, uint64_t *old, ptrdiff_t off, \
                                          unsigned limit)                                                       \

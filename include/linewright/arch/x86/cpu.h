@@ -19,8 +19,8 @@ static inline void lw_cpu_relax(void)
     __builtin_ia32_pause();
 }
 
-/* One instruction adds to memory, so neither a signal nor a preemption can interrupt it, and a word that one thread alone writes needs
- * no restartable sequence. */
+/* One instruction adds to memory, so neither a signal nor a preemption can interrupt it, and a word that one thread alone
+ * writes needs no restartable sequence. */
 #define LW_HAVE_THREAD_WORDS 1
 
 #ifdef __LP64__
@@ -29,7 +29,8 @@ static inline void lw_cpu_relax(void)
 #define LW__ADD_ULONG "addl"
 #endif
 
-/* Both add one; the address is in one register, because CPUs that rename memory words do so for that form only; compiler barriers. */
+/* Both add one; the address is in one register, because CPUs that rename memory words do so for that form only; compiler
+ * barriers. */
 
 /* `add`: what comes before it is performed before it; a later load may be performed before it */
 static inline __attribute__((always_inline)) void lw_thread_word_inc(unsigned long *word)

@@ -66,9 +66,9 @@
 #define LW__AREA "%%gs:"
 #define LW__FIELDS(begin, end, abort) ".long " begin ", 0, " end " - " begin ", 0, " abort ", 0\n\t"
 #ifdef __PIC__
-/* The global offset table's address. LLVM's assembler relocates every mention of the table relative to the place that mentions
- * it: where a compiler that uses it takes the table for a variable, the address is wrong, the kernel finds no descriptor there and
- * ends the process. Hence written out; not volatile, so that a loop forms it once. */
+/* The global offset table's address. LLVM's assembler relocates every mention of the table relative to the place that
+ * mentions it: where a compiler that uses it takes the table for a variable, the address is wrong, the kernel finds no
+ * descriptor there and ends the process. Hence written out; not volatile, so that a loop forms it once. */
 #ifdef __clang__
 static inline const void *lw__got(void)
 {
@@ -90,8 +90,8 @@ extern const char lw__got_is[] __asm__("_GLOBAL_OFFSET_TABLE_") __attribute__((v
 #define LW__GOT
 #endif
 
-/* The address that offsets of thread-local areas are relative to. Volatile: a coroutine may go on in another thread after any
- * call, so the compiler must not keep the address from before. */
+/* The address that offsets of thread-local areas are relative to. Volatile: a coroutine may go on in another thread after
+ * any call, so the compiler must not keep the address from before. */
 static inline char *lw__thread_pointer(void)
 {
     char *tp;
@@ -99,17 +99,19 @@ static inline char *lw__thread_pointer(void)
     return tp;
 }
 
-/* How a limit is an operand. "g" would do, but clang then takes memory, and reloads everything in a loop; i386 is short of registers. */
+/* How a limit is an operand. "g" would do, but clang then takes memory, and reloads everything in a loop; i386 is short of
+ * registers. */
 #ifdef __x86_64__
 #define LW__LIMIT_IN(limit) "r"(limit)
 #else
 #define LW__LIMIT_IN(limit) "g"(limit)
 #endif
 
-/* Reads lw_percpu_rt.offset and the limit that stands `at` bytes into it. Both are final as soon as the library has started, but
- * for a limit that grows, so the compiler may hoist this out of loops and above calls. Where it hoists it to before that
- * start, the limit is 0, and the caller must do without a sequence: the offset is not one of an area. Hence the limit is an operand
- * of the second load, which cannot come before the first. Two loads of one result each: gcc leaves others in the loop. */
+/* Reads lw_percpu_rt.offset and the limit that stands `at` bytes into it. Both are final as soon as the library has started,
+ * but for a limit that grows, so the compiler may hoist this out of loops and above calls. Where it hoists it to before that
+ * start, the limit is 0, and the caller must do without a sequence: the offset is not one of an area. Hence the limit is an
+ * operand of the second load, which cannot come before the first. Two loads of one result each: gcc leaves others in the
+ * loop. */
 LW__INLINE struct lw__rt_view lw__rt_read(const void *rt, size_t at)
 {
     struct lw__rt_view view;
@@ -131,8 +133,8 @@ LW__INLINE struct lw__rt_view lw__rt_read(const void *rt, size_t at)
     "movl " LW__AREA "2(" off "), " reg "\n\t" LW__DELAY "cmpl " limit ", " reg "\n\t" \
     "jae " out "\n\t"
 
-/* Publishes the descriptor, then forms the address of this CPU's word in the address register. An unusable CPU number jumps to
- * `out`. */
+/* Publishes the descriptor, then forms the address of this CPU's word in the address register. An unusable CPU number jumps
+ * to `out`. */
 #define LW__SEQ_BEGIN(out)                    \
     LW__SEQ_TABLE("30", "31f", "32f")         \
     LW__DESCRIPTOR("30b")                     \

@@ -5,8 +5,8 @@
 
 #include "../x86/rseq.h"
 
-/* Value sequences and the fall-back of single threads use the same word. The fall-back takes the CPU's lock word (the first word
- * of the 64 KiB unit) and then has every sequence aborted that tested the lock word before. */
+/* Value sequences and the fall-back of single threads use the same word. The fall-back takes the CPU's lock word (the first
+ * word of the 64 KiB unit) and then has every sequence aborted that tested the lock word before. */
 #define LW__SEQ_TEST_LOCK     \
     "movq %%rax, %%rcx\n\t"   \
     "andq $-65536, %%rcx\n\t" \
@@ -53,15 +53,15 @@ LW__SEQ_VALUES(16, "movzwl", "movw", "cmpw", "w", "%k[was]", "%%cx")
 LW__SEQ_VALUES(32, "movl", "movl", "cmpl", "k", "%k[was]", "%%ecx")
 LW__SEQ_VALUES(64, "movq", "movq", "cmpq", "q", "%q[was]", "%%rcx")
 
-/* Takes the first node off a list: loads the head, then the word `v` bytes into the node that it points to, and commits that. Leaves
- * without a store where the list is empty. The node cannot go away in between: a thread that takes it off first runs on this CPU,
- * which aborts the sequence, or holds the lock word. */
+/* Takes the first node off a list: loads the head, then the word `v` bytes into the node that it points to, and commits
+ * that. Leaves without a store where the list is empty. The node cannot go away in between: a thread that takes it off first
+ * runs on this CPU, which aborts the sequence, or holds the lock word. */
 LW__SEQ_VALUE(pop, 64,
               "movq (%%rax), %q[was]\n\t" LW__DELAY "testq %q[was], %q[was]\n\tjz 32f\n\t"
               "movq (%q[was], %q[v]), %%rcx\n\t" LW__DELAY "movq %%rcx, (%%rax)\n")
 
-/* Those that tell where they took place: `old` receives the address of this CPU's word. pop_at stores the node to *v; push puts a chain
- * that begins at v, and whose last link is at `expected`, before what is there. */
+/* Those that tell where they took place: `old` receives the address of this CPU's word. pop_at stores the node to *v; push
+ * puts a chain that begins at v, and whose last link is at `expected`, before what is there. */
 LW__SEQ_VALUE(add_at, 64, "movq %%rax, %q[was]\n\t" LW__DELAY "addq %q[v], (%%rax)\n")
 LW__SEQ_VALUE(push, 64,
               "movq (%%rax), %%rcx\n\t" LW__DELAY "movq %%rcx, (%q[expected])\n\tmovq %%rax, %q[was]\n\t" LW__DELAY

@@ -13,9 +13,9 @@
  *   Intel       SDM volume 3, "Guaranteed Atomic Operations": no condition on the memory's type
  *   AMD         APM volume 2, 7.3.2 "Access Atomicity": for cacheable memory
  *   Zhaoxin     answered to GCC's developers (PR 104688): for write-back memory
- * No statement is known of other vendors (VIA, Hygon), nor for older processors: there it may be two moves. So the memory must be
- * write-back, which all memory that a program gets from malloc(), mmap() of files or the stack is; memory of a device that a driver
- * maps uncached or write-combining is not.
+ * No statement is known of other vendors (VIA, Hygon), nor for older processors: there it may be two moves. So the memory
+ * must be write-back, which all memory that a program gets from malloc(), mmap() of files or the stack is; memory of a
+ * device that a driver maps uncached or write-combining is not.
  *
  * A misaligned address is a general-protection fault in each of these forms but the last, never a split
  * lock. A locked instruction is a full barrier, so those forms are compiler barriers too. */
