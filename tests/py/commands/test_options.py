@@ -37,7 +37,7 @@ from support.command_lines import (
     refused,
     within,
 )
-from support.places import DATA, ROOT
+from support.places import ROOT
 
 MOST = 80
 """Options of all commands together. One more has to earn its place: another goes, or becomes a key
