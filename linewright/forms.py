@@ -61,7 +61,7 @@ def learn(form: str, made: FormParts) -> None:
 @cache
 def _table() -> dict[str, Form]:
     """The form table by name."""
-    rows: dict[str, _Row] = {}
+    rows: dict[str, _FormRow] = {}
     for row in _rows():
         rows.setdefault(row.name, row)
     return {
@@ -74,7 +74,7 @@ def _table() -> dict[str, Form]:
     }  # fmt: skip
 
 
-class _Row(Struct, frozen=True):
+class _FormRow(Struct, frozen=True):
     """One row of the table; wire/forms.def explains the columns."""
 
     name: str
@@ -86,20 +86,25 @@ class _Row(Struct, frozen=True):
     made_of: dict[str, str | bool]
 
 
-@cache
-def _rows() -> list[_Row]:
-    """The table as the build makes it: installed, or of the checkout's newest build."""
+def table_file() -> Path:
+    """The table as the build makes it: installed, or of the checkout's newest build; UserError
+    where there is neither."""
     package = Path(__file__).parent
     built = (package.parent / "build").glob("*/wire/forms.json")
     newest = sorted(built, key=lambda path: path.stat().st_mtime, reverse=True)
     for path in (package / "forms.json", *newest):
         if path.is_file():
-            return msgspec.json.decode(path.read_bytes(), type=list[_Row])
+            return path
     raise UserError(
         "not found", "the table of forms",
         "build it with `cmake --preset native && cmake --build --preset native`, or install the "
         "package with `pip install .`",
     )  # fmt: skip
+
+
+@cache
+def _rows() -> list[_FormRow]:
+    return msgspec.json.decode(table_file().read_bytes(), type=list[_FormRow])
 
 
 @cache
@@ -114,7 +119,7 @@ def _beginnings(arch: str) -> list[tuple[str, str]]:
     ]
 
 
-def _resolved(name: str, rows: dict[str, _Row]) -> FormParts:
+def _resolved(name: str, rows: dict[str, _FormRow]) -> FormParts:
     """What these columns leave out is what the row says that they name."""
     own = {"base": name} | (rows[name].made_of if name in rows else {})
     named = own.get("word") or own["base"]

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from linewright.forms import table_file
 from linewright.run.programs import find_probe
 from linewright.wings import PACKAGE, wings
-from support.analysis_samples import cell, context, launches, write
-from support.places import DATA
+from support.analysis_samples import cell, context, launches, published, write
 
 COMMANDS = {"find": "find", "fleet": None, "model": "calibrate", "kernel": None}
 """A command of each wing that brings one."""
@@ -48,7 +48,7 @@ def command(tmp_path: Path):
     ) -> subprocess.CompletedProcess[str]:
         if not (tmp_path / "linewright").exists():
             shutil.copytree(PACKAGE, tmp_path / "linewright")
-            shutil.copytree(PACKAGE.parent / "wire" / "forms", tmp_path / "wire" / "forms")
+            shutil.copy(table_file(), tmp_path / "linewright" / "forms.json")
             for wing in without:
                 shutil.rmtree(tmp_path / "linewright" / wing)
         # Without `site` nothing of an editable installation is found instead.
@@ -72,14 +72,13 @@ def command(tmp_path: Path):
 )
 def test_the_core_works_without_wings(command, gone: list[str], tmp_path: Path):
     """Without each of the four, and without all of them."""
-    shutil.copy(DATA / "rmw-arm64-server-2025.csv", tmp_path / "rmw.csv")
+    write(tmp_path / "table.jsonl", *published())
     rows = launches(cell("stadd"), 10.0, np.random.default_rng(1), between=0.005)
     contexts = [context(context_id=i) for i in dict.fromkeys(r.context_id for r in rows)]
     write(tmp_path / "run.jsonl", contexts, rows)
     lines = (
         "--help",
         "measure --dry-run",
-        "import rmw.csv -o table.jsonl",
         "show --all table.jsonl",
         "advise table.jsonl",
         "report table.jsonl -o report.html",
