@@ -97,8 +97,8 @@ def table_file() -> Path:
             return path
     raise UserError(
         "not found", "the table of forms",
-        "build it with `cmake --preset native && cmake --build --preset native`, or install the "
-        "package with `pip install .`",
+        "build it with `cmake --preset native && cmake --build --preset native --target "
+        "linewright_forms_json`, or install the package with `pip install .`",
     )  # fmt: skip
 
 

@@ -207,5 +207,5 @@ def test_requests_that_are_wrong(over):
     over.patch.setitem(dask.config.config, "scheduler-address", None)
     refused("no scheduler named")
     assert "no worker named" in over.refused("measure", "--on", "dask:")
-    over.patch.setattr("linewright.extras.find_spec", lambda name: None)
+    over.patch.setattr("linewright.wings.find_spec", lambda name: None)
     refused("linewright[fleet]")
