@@ -61,7 +61,7 @@ def learn(form: str, made: FormParts) -> None:
 @cache
 def _table() -> dict[str, Form]:
     """The form table by name."""
-    rows: dict[str, _FormRow] = {}
+    rows: dict[str, _TableForm] = {}
     for row in _rows():
         rows.setdefault(row.name, row)
     return {
@@ -74,7 +74,7 @@ def _table() -> dict[str, Form]:
     }  # fmt: skip
 
 
-class _FormRow(Struct, frozen=True):
+class _TableForm(Struct, frozen=True):
     """One row of the table; wire/forms.def explains the columns."""
 
     name: str
@@ -103,8 +103,8 @@ def table_file() -> Path:
 
 
 @cache
-def _rows() -> list[_FormRow]:
-    return msgspec.json.decode(table_file().read_bytes(), type=list[_FormRow])
+def _rows() -> list[_TableForm]:
+    return msgspec.json.decode(table_file().read_bytes(), type=list[_TableForm])
 
 
 @cache
@@ -119,7 +119,7 @@ def _beginnings(arch: str) -> list[tuple[str, str]]:
     ]
 
 
-def _resolved(name: str, rows: dict[str, _FormRow]) -> FormParts:
+def _resolved(name: str, rows: dict[str, _TableForm]) -> FormParts:
     """What these columns leave out is what the row says that they name."""
     own = {"base": name} | (rows[name].made_of if name in rows else {})
     named = own.get("word") or own["base"]
