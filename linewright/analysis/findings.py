@@ -164,7 +164,7 @@ def total_rate_loss(
     """Of contended forms that cost the timed thread less than their default, by both ids the
     operations per µs of all threads with the default and with the form, where those with the form
     are shown to be fewer; corrected over all such forms."""
-    found = [paired_t(form.mops_by_launch, default.mops_by_launch) for form, default in cheaper]
+    found = [paired_t(*(s.of_launches("total_mops") for s in pair)) for pair in cheaper]
     alpha = QUESTIONS["forms"].alpha
     return {
         (form.id, default.id): (default.total_mops, form.total_mops)

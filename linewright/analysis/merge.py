@@ -279,7 +279,7 @@ def _launch(
         record.context_id, usable, windows[0].size, record.discarded.total,
         *(value if measured else math.nan for value in medians),
         between(loops, 0.1, 0.9) if measured and loops.size else math.nan,
-        record.total_mops, record.fairness, known.loop_offset_bytes if known else 0,
+        record.total_mops or math.nan, record.fairness, known.loop_offset_bytes if known else 0,
         record.thread_ns, record.thread_ticks, record.thread_ops, record.stop, record.cpus,
         record.placement_class, _by_round(record, has_work(cell)),
         _on_lines(*windows) if judged_near_or_far(cell) else np.empty(0, LINE),

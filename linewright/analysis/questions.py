@@ -135,7 +135,7 @@ def lacking(first: Summary, second: Summary) -> str:
         return "published"
     if figure_of(second) == "exposed" and (first.withheld or second.withheld):
         return "baseline"
-    if len(first.by_launch) < 2 or len(second.by_launch) < 2:
+    if first.one_launch or second.one_launch:
         return "one_launch"
     return "no_figure"
 

@@ -235,7 +235,7 @@ def _row(pair: _CellInBoth, label: str, p: float | None = None, same: float = 0.
     a, b, c, figure = pair.before, pair.after, pair.contrast, pair.figure
     shown = [(s.exposed if figure == "exposed" and s.exposed else s.issue) for s in (a, b)]
     ns = shown[0].median_ns if shown[0] else 0.0
-    why = "one_launch" if min(len(a.by_launch), len(b.by_launch)) < 2 else ""
+    why = "one_launch" if min(len(s.of_launches("issue_ns")) for s in (a, b)) < 2 else ""
     one_machine = a.machine_id == b.machine_id
     asked = QUESTIONS["sequence" if c and one_machine and not c.paired else "turns"]
     bound = replace(asked.same, share=same).of(figure, ns=ns)
