@@ -57,7 +57,8 @@ extern "C" {
 struct lw_rwlock {
     uint32_t state;  /* readers that count themselves, a writer, who waits: src/rwlock/plain.h */
     uint32_t queue;  /* writers sleep on it */
-    uint32_t biased; /* LW__RW_BIASED: readers mark; LW__RW_ENDING: no longer, but marks may be there. Changed by who holds the plain
+    uint32_t
+        biased; /* LW__RW_BIASED: readers mark; LW__RW_ENDING: no longer, but marks may be there. Changed by who holds the plain
                         lock; from the first to the second also by a writer that waits for it and by a release of another's mark */
     uint32_t writer; /* the writer inside, by the library's own number of its thread; 0: none */
 };
@@ -119,7 +120,8 @@ struct lw_rwlock_padded {
 /* A thread's marks. A lock is marked at one position only, which follows from its address, so that a writer looks at one word of
  * each thread. Never unmapped: a thread's successor takes it over as it is. */
 struct lw__rw_thread {
-    struct lw_rwlock *mark[LW__RW_MARKS]; /* written by this thread; by a writer where other threads released what it stood for */
+    struct lw_rwlock
+        *mark[LW__RW_MARKS]; /* written by this thread; by a writer where other threads released what it stood for */
     uint32_t again[LW__RW_MARKS]; /* read locks of the marked lock beyond the first */
     uint32_t waited; /* 1: a writer sleeps for one of the marks */
     uint32_t used; /* 1: a living thread has it */

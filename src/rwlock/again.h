@@ -50,7 +50,8 @@ static bool unmark_again(struct lw__rw_thread *self, struct lw_rwlock *l)
     uintptr_t at = lw__rw_position(l);
     if (LW_RW_LOAD(&self->mark[at], RELAXED) != l)
         return false;
-    LW_RW_STORE(&self->again[at], LW_RW_LOAD(&self->again[at], RELAXED) - 1, RELEASE); /* pairs with the second acquire in marked_in() */
+    LW_RW_STORE(&self->again[at], LW_RW_LOAD(&self->again[at], RELAXED) - 1,
+                RELEASE); /* pairs with the second acquire in marked_in() */
     return true;
 }
 
@@ -89,5 +90,6 @@ static int hand_over(struct lw_rwlock *l)
         return readers_in(LW_RW_LOAD(&l->state, ACQUIRE)) > 0 ? COUNTED_AGAIN : -EPERM; /* as above */
     if (readers_in(s) == FEWEST_READERS)
         return -EOVERFLOW;
-    return EXCHANGE(l, &s, counting(s, READERS), RELEASE) ? 0 : COUNTED_AGAIN; /* pairs with K, and the acquires above and in plain.h */
+    /* Pairs with K, and the acquires above and in plain.h. */
+    return EXCHANGE(l, &s, counting(s, READERS), RELEASE) ? 0 : COUNTED_AGAIN;
 }

@@ -45,7 +45,8 @@ static inline bool bias_ends_for_good(struct lw_rwlock *l)
  * handlers: they may interrupt lw__rw_mark(). */
 static inline bool is_plain(struct lw_rwlock *l)
 {
-    return !(LW_RW_LOAD(&l->biased, ACQUIRE) & (LW__RW_BIASED | LW__RW_ENDING)); /* pairs with the release in revoke_bias() */
+    return !(LW_RW_LOAD(&l->biased, ACQUIRE) &
+             (LW__RW_BIASED | LW__RW_ENDING)); /* pairs with the release in revoke_bias() */
 }
 
 /* For a thread that is counted in the plain lock and has seen `plain` in `biased`: from now on readers mark, unless a writer waits. */

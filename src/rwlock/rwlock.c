@@ -38,7 +38,7 @@ static int barrier_in_every_thread(void)
 
 static bool wait_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const struct limit *limit);
 
-#define LW_RW_RETIRE(mark, l)                                                                                          \
+#define LW_RW_RETIRE(mark, l)                                                                                \
     __atomic_compare_exchange_n((mark), &(struct lw_rwlock *){(l)}, LW__RW_RETIRED, false, __ATOMIC_RELAXED, \
                                 __ATOMIC_RELAXED)
 

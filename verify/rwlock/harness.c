@@ -74,7 +74,7 @@ static void meet(void)
 
 /* ---- the texts ---- */
 
-#define swap(p, from, to, order)                                                                                    \
+#define swap(p, from, to, order) \
     (meet(), atomic_compare_exchange_strong_explicit((p), &(unsigned){(from)}, (to), (order), memory_order_relaxed))
 
 static bool retire(_Atomic(struct lw_rwlock *) *p, struct lw_rwlock *l)

@@ -58,7 +58,8 @@ struct Operation {
 };
 struct Entry {
     uint64_t value;
-    int32_t word, kind; // bits: after every store before it; of a swap, so that no other thread changes the word before it leaves
+    int32_t word,
+        kind; // bits: after every store before it; of a swap, so that no other thread changes the word before it leaves
 };
 static_assert(std::has_unique_object_representations_v<Entry>); // digests are of its bytes
 // At most that many; only what is there is copied.
@@ -205,12 +206,12 @@ struct Text {
     lw__rw_thread *(*take_from)(chunk *);
     void (*give_slot_back)(lw__rw_thread *);
 };
-#define LW_TEXT(name)                                                                                           \
-    Text {                                                                                                      \
-        #name, name::lw__rw_mark, name::lw__rw_unmark, name::is_plain, name::keep_marks_out, name::give_bias,   \
-            name::revoke_bias, name::mark_again, name::unmark_again, name::clear_retired, name::hand_over,      \
-            name::plain_try_read, name::plain_read_unlock, name::plain_try_write, name::plain_write_unlock,     \
-            name::take_slot, name::take_from, name::give_slot_back                                              \
+#define LW_TEXT(name)                                                                                         \
+    Text {                                                                                                    \
+        #name, name::lw__rw_mark, name::lw__rw_unmark, name::is_plain, name::keep_marks_out, name::give_bias, \
+            name::revoke_bias, name::mark_again, name::unmark_again, name::clear_retired, name::hand_over,    \
+            name::plain_try_read, name::plain_read_unlock, name::plain_try_write, name::plain_write_unlock,   \
+            name::take_slot, name::take_from, name::give_slot_back                                            \
     }
 #include "texts.h"
 const Text texts[] = {TEXTS};
@@ -489,13 +490,13 @@ const Configuration configurations[] = {
     {"a counted reader leaves; its count was taken by a release for one that reads again beside a writer", 3,
      [](int t) { t == 0   ? writer()
                  : t == 1 ? hands_over_and_reads(false)
-                          : releases_own_and_another(); },
-     LW__RW_BIASED, false, false, false, false, 1},
+                          : releases_own_and_another(); }, LW__RW_BIASED,
+     false, false, false, false, 1},
     {"a marked reader inside, and one that reads with a mark that was released, beside a writer", 3,
      [](int t) { t == 0   ? writer()
                  : t == 1 ? reads_any(1)
-                          : (look(), read_unlock(&arena.marks.thread[2])); },
-     stays, false, false, false, false, READERS, 6},
+                          : (look(), read_unlock(&arena.marks.thread[2])); }, stays, false,
+     false, false, false, READERS, 6},
     {"three release what two marked and one counted", 3,
      [](int t) { t == 0   ? hands_over(0, 1)
                  : t == 1 ? (void)release_if_handed_over()
@@ -512,15 +513,15 @@ const Configuration configurations[] = {
     {"a mark is taken back while another, which was released, is retired", 3,
      [](int t) { t == 0   ? writer()
                  : t == 1 ? release_handed_over()
-                          : reads_any(2); },
-     LW__RW_BIASED, false, false, false, false, 0, 1},
-    {"a read lock that no thread holds is released", 1,
-     [](int) { violated |= text->hand_over(&arena.lock) != -EPERM; }, LW__RW_BIASED, false, true},
+                          : reads_any(2); }, LW__RW_BIASED, false, false, false,
+     false, 0, 1},
+    {"a read lock that no thread holds is released", 1, [](int) { violated |= text->hand_over(&arena.lock) != -EPERM; },
+     LW__RW_BIASED, false, true},
     {"a reader whose count was taken gives the bias beside a writer", 3,
      [](int t) { t == 0   ? writer()
                  : t == 1 ? counted_gives_bias()
-                          : releases_and_reads(2); },
-     LW__RW_ENDING, false, false, false, false, 1, 1},
+                          : releases_and_reads(2); }, LW__RW_ENDING, false, false,
+     false, false, 1, 1},
 };
 const Configuration *configuration;
 
@@ -605,7 +606,8 @@ struct Explorer {
         }
         const Operation o = wanted;
         if (swapped(from, t, o.word) && // a swap that fails only reads
-            (o.kind == Kind::exchange || (o.kind >= Kind::swap && o.kind <= Kind::strong_swap && from.memory[o.word] == o.old)))
+            (o.kind == Kind::exchange ||
+             (o.kind >= Kind::swap && o.kind <= Kind::strong_swap && from.memory[o.word] == o.old)))
             return;
         uint64_t result = 0;
         switch (o.kind) {
@@ -665,7 +667,8 @@ struct Explorer {
         bool asleep = configuration->sleeps;
         for (int t = 0; t < threads_now; t++)
             asleep |= s.threads[t].asleep;
-        violated |= !asleep && held(s) != static_cast<int64_t>(s.memory[word_of(&arena.data)] + s.memory[word_of(&arena.more)]);
+        violated |=
+            !asleep && held(s) != static_cast<int64_t>(s.memory[word_of(&arena.data)] + s.memory[word_of(&arena.more)]);
     }
     // False: a reader saw a writer inside, or marks pass one that sleeps. `size`: states.
     bool explore(size_t &size) {

@@ -103,7 +103,7 @@ MUTANTS = {
     "plain_before_the_marks_are_gone": [(END, END.replace("LW__RW_ENDING", "0"))],
     "plain_while_the_bias_ends": [
         (
-            "ACQUIRE) & (LW__RW_BIASED | LW__RW_ENDING)); /*",
+            "ACQUIRE) &\n             (LW__RW_BIASED | LW__RW_ENDING)); /*",
             "ACQUIRE) & (LW__RW_BIASED)); /*",
         )
     ],
