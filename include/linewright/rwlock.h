@@ -72,10 +72,15 @@ struct lw_rwlock {
 
 #define LW_RWLOCK_INIT {0, 0, 0, 0}
 
+/* A lock that stays plain until it is destroyed: no writer of it executes a membarrier, and readers always count themselves in it. */
+#define LW_RWLOCK_INIT_PLAIN {0, 0, LW__RW_STAYS_PLAIN, 0}
+
 #define LW_RWLOCK_FOREVER UINT64_MAX
 
 /* Makes an unlocked lock, also where a lock was before. */
 LW_API void lw_rwlock_init(struct lw_rwlock *l);
+/* The same, and the lock stays plain until it is destroyed, as after LW_RWLOCK_INIT_PLAIN. */
+LW_API void lw_rwlock_init_plain(struct lw_rwlock *l);
 /* Ends a lock that no thread holds or waits for; its memory may be reused then. -EBUSY while one holds it. A lock whose read locks
  * are never released in other threads needs no such call. */
 LW_API int lw_rwlock_destroy(struct lw_rwlock *l);
@@ -100,7 +105,7 @@ LW_API int lw_rwlock_read_lock_timeout(struct lw_rwlock *l, uint64_t ns) __attri
 /* The same until CLOCK_MONOTONIC shows `end` nanoseconds, as lw_rwlock_write_lock_until(). */
 LW_API int lw_rwlock_read_lock_until(struct lw_rwlock *l, uint64_t end) __attribute__((warn_unused_result));
 
-/* From now on no lock of this process turns biased; locks that are stay so until their next writer. */
+/* From now on no lock of this process turns biased; locks that are stay so until their next writer. For one lock: LW_RWLOCK_INIT_PLAIN. */
 LW_API void lw_rwlock_stay_plain(void);
 
 /* A lock that shares no cache line with what lies beside it: its address is a multiple of LW_RWLOCK_APART, and so is its size. A plain lock's

@@ -18,6 +18,9 @@ extern "C++" { /* also where the program includes this inside extern "C" */
 namespace lw
 {
 
+/* Chooses the constructor of a lock that stays plain: lw::shared_mutex m{lw::stay_plain_t()}. */
+struct stay_plain_t {};
+
 /* Meets SharedTimedMutex: for std::shared_lock, std::unique_lock, std::scoped_lock. A failure of the system (membarrier refused, too
  * many readers, a lock that the thread holds for writing) is a std::system_error, and ends the program where exceptions are off. Times of any clock become durations when the call
  * begins. */
@@ -25,6 +28,8 @@ class shared_mutex
 {
 public:
     constexpr shared_mutex() noexcept : lock_ LW_RWLOCK_INIT {}
+    /* Stays plain, as after LW_RWLOCK_INIT_PLAIN. */
+    constexpr explicit shared_mutex(stay_plain_t) noexcept : lock_ LW_RWLOCK_INIT_PLAIN {}
     ~shared_mutex()
     {
         (void)lw_rwlock_destroy(&lock_);
@@ -118,6 +123,8 @@ private:
 /* On cache lines of its own: see lw_rwlock_padded. */
 class alignas(LW_RWLOCK_APART) padded_shared_mutex : public shared_mutex
 {
+public:
+    using shared_mutex::shared_mutex;
 };
 
 } // namespace lw

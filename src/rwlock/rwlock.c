@@ -394,6 +394,12 @@ void lw_rwlock_init(struct lw_rwlock *l)
     *l = (struct lw_rwlock)LW_RWLOCK_INIT;
 }
 
+void lw_rwlock_init_plain(struct lw_rwlock *l)
+{
+    lw_rwlock_init(l);
+    l->biased = LW__RW_STAYS_PLAIN;
+}
+
 int lw_rwlock_destroy(struct lw_rwlock *l)
 {
     uint32_t state = __atomic_load_n(&l->state, __ATOMIC_ACQUIRE); /* pairs with the releases of plain.h */

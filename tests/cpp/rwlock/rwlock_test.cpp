@@ -827,6 +827,23 @@ TEST(RwlockDowngrade, ReadersThatSleepComeIn) {
     EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
 }
 
+TEST(RwlockStayPlain, ALockThatIsMadeSoNeverTurnsBiased) {
+    lw_rwlock as_data = LW_RWLOCK_INIT_PLAIN, by_call;
+    lw_rwlock_init_plain(&by_call);
+    lw::shared_mutex in_cpp{lw::stay_plain_t()};
+    lw::padded_shared_mutex padded{lw::stay_plain_t()};
+    lw_rwlock other = LW_RWLOCK_INIT;
+    BIASED(other);
+    for (lw_rwlock *l : {&as_data, &by_call, in_cpp.native_handle(), padded.native_handle()}) {
+        EXPECT_FALSE(read_often(*l, 4 * plain_reads));
+        EXPECT_EQ(lw_rwlock_write_lock(l), 0);
+        EXPECT_EQ(lw_rwlock_write_unlock(l), 0);
+        EXPECT_FALSE(read_often(*l, 4 * plain_reads)) << "after a writer, too";
+        EXPECT_EQ(lw_rwlock_destroy(l), 0);
+    }
+    EXPECT_TRUE(make_biased(as_data)) << "destroyed, it is a lock like any";
+}
+
 TEST(RwlockPadded, LocksShareNoLine) {
     static_assert(sizeof(lw_rwlock_padded) == LW_RWLOCK_APART && alignof(lw_rwlock_padded) == LW_RWLOCK_APART);
     static_assert(sizeof(lw::padded_shared_mutex) == LW_RWLOCK_APART && alignof(lw::padded_shared_mutex) == LW_RWLOCK_APART);
