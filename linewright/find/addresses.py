@@ -68,7 +68,7 @@ class Object(NamedTuple):
         return self._replace(offset=0, start=0)
 
 
-class Block(NamedTuple):
+class HeapBlock(NamedTuple):
     """A heap block as the interposed malloc saw it."""
 
     start: int
@@ -77,7 +77,7 @@ class Block(NamedTuple):
     """Return address of the allocating call, then words of the stack above it, its callers' return
     addresses among them."""
 
-    def reuses(self, other: Block) -> bool:
+    def reuses(self, other: HeapBlock) -> bool:
         """Whether it has bytes of another one, at another time."""
         overlaps = self.start < other.start + other.size and other.start < self.start + self.size
         return overlaps and self != other
@@ -86,9 +86,9 @@ class Block(NamedTuple):
 class Heap(Protocol):
     """Where blocks are looked up."""
 
-    def find(self, pid: int, address: int, when_ns: int) -> Block | None: ...
+    def find(self, pid: int, address: int, when_ns: int) -> HeapBlock | None: ...
 
-    def owners(self, pid: int, line: int, when_ns: int) -> frozenset[Block]: ...
+    def owners(self, pid: int, line: int, when_ns: int) -> frozenset[HeapBlock]: ...
 
 
 class Stacks:
@@ -242,7 +242,7 @@ class Addresses:
         block = self._heap.find(pid, address, when_ns) if self._heap else None
         return [(pid, at - 1) for at in self._callers(pid, block) if at] if block else []
 
-    def _callers(self, pid: int, block: Block) -> tuple[int, int]:
+    def _callers(self, pid: int, block: HeapBlock) -> tuple[int, int]:
         """Return addresses of the allocating call outside of system libraries, and of the call of
         its function, or 0."""
         names = self.code
@@ -252,7 +252,7 @@ class Addresses:
         caller = next((c for c in above if names.extent(pid, names.called(pid, c)) == mine), 0)
         return inner, caller
 
-    def _block(self, pid: int, block: Block, address: int) -> Object:
+    def _block(self, pid: int, block: HeapBlock, address: int) -> Object:
         names, (inner, caller) = self.code, self._callers(pid, block)
         names.prepare([(pid, at - 1) for at in (inner, caller) if at])
         named = names.name(pid, inner - 1)

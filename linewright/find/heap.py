@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linewright.find.addresses import Block
+from linewright.find.addresses import HeapBlock
 from linewright.find.evidence import LINE
 from linewright.find.space import Spaces
 from linewright.find.stream import Map
@@ -78,7 +78,7 @@ class HeapTable:
         table = np.column_stack([starts, ends, blocks[:, -1], died, blocks[:, 3:-1]])
         self._blocks = {int(pid): BlockRows.of(table[pids == pid]) for pid in np.unique(pids)}
 
-    def find(self, pid: int, address: int, when_ns: int = 1 << 62) -> Block | None:
+    def find(self, pid: int, address: int, when_ns: int = 1 << 62) -> HeapBlock | None:
         """The block that held the address at a time, without one the living block; None also where
         it may have been either of two."""
         for rows in self._over(pid, address, address + 1):
@@ -86,7 +86,7 @@ class HeapTable:
                 return blocks.pop() if len(blocks) == 1 else None
         return None
 
-    def owners(self, pid: int, line: int, when_ns: int) -> frozenset[Block]:
+    def owners(self, pid: int, line: int, when_ns: int) -> frozenset[HeapBlock]:
         """Of the blocks that had bytes of a line which other calls' blocks had at other times,
         those that held them at this time."""
         place = (pid, line)
@@ -120,9 +120,9 @@ def _then(rows: np.ndarray, when_ns: int) -> np.ndarray:
     return rows[alive & (rows[:, 2] <= np.uint64(when_ns))]
 
 
-def _block(row: np.ndarray) -> Block:
+def _block(row: np.ndarray) -> HeapBlock:
     start, end, _, _, *callers = map(int, row)
-    return Block(start, end - start, tuple(c for c in callers if c))
+    return HeapBlock(start, end - start, tuple(c for c in callers if c))
 
 
 @contextmanager

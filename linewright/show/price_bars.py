@@ -14,7 +14,7 @@ from linewright.show.console import encodes
 from linewright.show.text_tables import narrowed, table_width
 from linewright.show.text_tables import table as drawn
 
-Row = Sequence[str | TableCell]
+BarRow = Sequence[str | TableCell]
 SHORTEST_BAR = 12
 """Columns below which no bars are drawn."""
 
@@ -72,7 +72,7 @@ def scale_of(table: Bars, columns: int) -> BarScale | None:
     return BarScale(low, max(high, 10 * low), columns)
 
 
-def _values(table: Bars, row: Row) -> list[float]:
+def _values(table: Bars, row: BarRow) -> list[float]:
     """What the bar of a row shows."""
     cells = (row[n] for n, _ in table.bars)
     return [c.value for c in cells if isinstance(c, TableCell) and c.value and c.value > 0]

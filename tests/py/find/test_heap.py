@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from linewright.find import heap
-from linewright.find.addresses import Block
+from linewright.find.addresses import HeapBlock
 from linewright.find.evidence import LineEvidence, SiteKey
 from linewright.find.heap import BlockRows, HeapTable, empty_table
 from linewright.find.space import Spaces
@@ -128,8 +128,8 @@ def test_an_address_has_the_block_that_it_had_at_the_time() -> None:
         dtype="<u8",
     )
     table._blocks = {1: BlockRows.of(columns)}
-    assert table.find(1, 70, 150 * ms) == Block(64, 32, (0xA,))
-    assert table.find(1, 70, 400 * ms) == table.find(1, 70) == Block(64, 64, (0xB, 0xC))
+    assert table.find(1, 70, 150 * ms) == HeapBlock(64, 32, (0xA,))
+    assert table.find(1, 70, 400 * ms) == table.find(1, 70) == HeapBlock(64, 64, (0xB, 0xC))
     assert table.find(1, 70, 250 * ms) is None and table.find(1, 100, 150 * ms) is None
     assert table.find(2, 70) is None
 
@@ -148,13 +148,13 @@ def test_who_had_a_line_is_known_where_its_bytes_were_had_by_several() -> None:
         (0, 1 << 20, 10 * ms, 20 * ms, 0xE, 0, 0, 0),
     ]
     table._blocks = {1: BlockRows.of(np.array(rows, dtype="<u8"))}
-    first, second = Block(64, 32, (0xA,)), Block(64, 32, (0xB,))
+    first, second = HeapBlock(64, 32, (0xA,)), HeapBlock(64, 32, (0xB,))
     lived = [{b for b in table.owners(1, 64, t * ms) if b.start == 64} for t in (150, 205, 300)]
     assert lived == [{first}, {first, second}, {second}]
     assert table.find(1, 64, 205 * ms) is None, "a clock that ticks cannot tell"
     assert table.find(1, 100, 205 * ms).callers == (0xC,)
     assert table.find(1, 130, 155 * ms).callers == (0xD,)
-    large = {Block(0, 1 << 20, (0xE,))}
+    large = {HeapBlock(0, 1 << 20, (0xE,))}
     assert table.owners(1, 128, 15 * ms) == table.owners(1, 4096, 15 * ms) | large == large
     assert table.owners(1, 4096, 15 * ms) == frozenset(), "nothing else was ever there"
 
@@ -187,8 +187,8 @@ def test_processes_and_addresses_of_any_size_are_kept_apart(tmp_path) -> None:
     table.flush()
     read = HeapTable(str(path), Spaces())
     read.read()
-    assert read.find(5, high + 8) == Block(high, 24, (0xA,))
-    assert read.find(5 + (1 << 21), high + 40) == Block(high, 48, (0xB,))
+    assert read.find(5, high + 8) == HeapBlock(high, 24, (0xA,))
+    assert read.find(5 + (1 << 21), high + 40) == HeapBlock(high, 48, (0xB,))
 
 
 def test_a_file_that_is_no_table_changes_nothing(program, tmp_path) -> None:
