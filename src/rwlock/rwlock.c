@@ -69,7 +69,9 @@ static bool sleep_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const s
     /* Pairs with the compiler barrier in lw__rw_take_back() and the fence in wake_writers(). Where it is refused, the sleep is short
      * instead, since the wake-up may be missed. */
     struct limit brief = limit_of(1000000);
+    uint64_t begun = now_ns();
     bool sure = !barrier_in_every_thread();
+    lw__rw_own.waited -= now_ns() - begun; /* the barrier is part of the price, the wait is not */
     if (!marked_in(t, l) || readers_in(__atomic_load_n(&l->state, __ATOMIC_RELAXED)) < 0)
         return true;
     return sleep_until(&t->waited, 1, sure ? limit : &brief) || !sure;
@@ -224,13 +226,11 @@ static __attribute__((noinline)) int read_otherwise(struct lw_rwlock *l, uint64_
     return error;
 }
 
-/* First what is common: the lock is plain, also for this thread, and no writer keeps it out. */
+/* First what is common: the lock is plain, and no writer keeps the thread out. */
 int lw__rw_read_slow(struct lw_rwlock *l, uint64_t ns)
 {
-    const struct lw__rw_thread *self = lw__rw_self;
-    bool plain = !(__atomic_load_n(&l->biased, __ATOMIC_RELAXED) & (LW__RW_BIASED | LW__RW_ENDING)) &&
-                 !(self && LW_RW_LOAD(&self->mark[lw__rw_position(l)], RELAXED) == l);
-    return plain && count(l) == 0 ? 0 : read_otherwise(l, ns);
+    bool may_look = !LW_RW_HANDLERS_TRY || ns; /* a handler looks at the thread's mark, too: mark_is_doubtful() */
+    return may_look && is_plain(l) && count(l) == 0 ? 0 : read_otherwise(l, ns);
 }
 
 int lw_rwlock_read_lock_timeout(struct lw_rwlock *l, uint64_t ns)
@@ -284,7 +284,7 @@ static int make_way(struct lw_rwlock *l, const struct limit *limit)
     int error = revoke_bias(l, steps_back ? &(const struct limit){0, 0} : limit, !steps_back);
     uint64_t ended = now_ns();
     uint64_t cost =
-        ended - begun - lw__rw_own.waited; /* the barrier and the scan: waiting for readers is no part of the price */
+        ended - begun - lw__rw_own.waited; /* barriers and the scan: waiting for readers is no part of the price */
     put_off(ended, cost);
     learn_price(cost);
     LW_RW_REVOKED(l);

@@ -188,11 +188,13 @@ PLAIN_MUTANTS = {
     "gives_up_without_a_word": [("left |= WOKEN;", "left |= 0;")],
     "gives_up_and_readers_sleep": [("left &= ~READERS_SLEEP;", "left |= 0;")],
     "released_without_a_count": [("held == WRITER || readers_in(s) > 0", "held == WRITER || 1")],
-    "released_past_those_that_wait": [
-        ("while (s - 1 < (uint32_t)MOST_READERS)", "while (s & READERS)")
+    "released_past_those_that_wait": [("wakes_none(s - 1)))", "1))")],
+    "released_past_a_writer_that_sleeps": [
+        ("left & WOKEN || !(left & WRITERS_WAIT)", "1"),
     ],
+    "downgraded_and_readers_sleep_on": [("? s & READERS_SLEEP : 0;", "? 0 * s : 0;")],
     "counted_beside_a_writer": [
-        ("while (s < (uint32_t)MOST_READERS)", "while ((s & READERS) < (uint32_t)MOST_READERS)")
+        ("if (s >= (uint32_t)MOST_READERS)", "if ((s & READERS) >= (uint32_t)MOST_READERS)")
     ],
     "readers_sleep_on": [("left & READERS_SLEEP : 0;", "0 * left : 0;")],
     "writer_meets_readers": [
