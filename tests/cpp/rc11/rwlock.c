@@ -13,6 +13,7 @@
 
 static struct lw_rwlock lock;
 static uint32_t data; /* plain: a race where readers and writers meet */
+static uint32_t step; /* of scenarios in which one thread's calls come before another's */
 
 #define RIGHT(call) rc11_check((call) == 0, #call)
 
@@ -136,6 +137,93 @@ static void no_marks_taken(void) {
     lock.biased = LW__RW_BIASED;
 }
 
+static void signals(uint32_t value) { __atomic_store_n(&step, value, __ATOMIC_RELEASE); }
+
+static void waits_for(uint32_t value) { rc11_await(&step, value, false); }
+
+/* ---- read locks that other threads release ---- */
+
+static void one_counted(void) {
+    biased();
+    lock.state = 1; /* thread 1's, from before the bias began */
+}
+
+static void marks_and_gives(void) {
+    has_marks();
+    RIGHT(lw_rwlock_read_lock(&lock));
+    signals(1);
+}
+
+static void marks_gives_and_reads(void) {
+    marks_and_gives();
+    waits_for(2);
+    read_once();
+}
+
+/* For the thread whose lock was marked; with the caller's own count, where it has one. */
+static void releases_for_another(void) {
+    waits_for(1);
+    RIGHT(lw_rwlock_read_unlock(&lock));
+}
+
+static void has_counted_and_releases_both(void) {
+    lw__rw_own.held = 1;
+    releases_for_another();
+    signals(2);
+    look();
+    RIGHT(lw_rwlock_read_unlock(&lock));
+}
+
+static void has_counted_once(void) {
+    lw__rw_own.held = 1;
+    look();
+    RIGHT(lw_rwlock_read_unlock(&lock));
+}
+
+static void releases_and_reads(void) {
+    has_marks();
+    releases_for_another();
+    signals(2);
+    read_once();
+}
+
+/* Its position is taken, so it counts in the plain lock; thread 0 releases that by the mark that it left. */
+static struct lw_rwlock others[64];
+
+static struct lw_rwlock *another_at_its_place(void) {
+    for (size_t i = 0;; i++)
+        if (lw__rw_position(&others[i]) == lw__rw_position(&lock))
+            return &others[i];
+}
+
+static void releases_and_writes(void) {
+    releases_for_another();
+    signals(2);
+    write_once();
+}
+
+static void marks_gives_and_releases(void) {
+    marks_and_gives();
+    waits_for(3);
+    look();
+    RIGHT(lw_rwlock_read_unlock(&lock));
+}
+
+static void counts_and_gives(void) {
+    struct lw_rwlock *other = another_at_its_place();
+    has_marks();
+    waits_for(2);
+    RIGHT(lw_rwlock_read_lock(other));
+    RIGHT(lw_rwlock_read_lock(&lock));
+    signals(3);
+    RIGHT(lw_rwlock_read_unlock(other));
+}
+
+static void both_biased(void) {
+    biased();
+    another_at_its_place()->biased = LW__RW_BIASED;
+}
+
 /* A release and a writer about to sleep may set and clear WOKEN in turns for as long as they like, which only the counter shows. */
 static bool often(void) { return lock.queue > 1; }
 
@@ -183,6 +271,24 @@ struct rc11_scenario rc11_scenarios[] = {
      .begin = chunk_there,
      .cut = often,
      .slow = true},
+    {.name = "handed over: a count was taken, the other release finds the mark",
+     .run = {marks_and_gives, has_counted_once, releases_for_another},
+     .begin = one_counted,
+     .cut = often},
+    {.name = "handed over: marks again while its older mark's release is counted",
+     .run = {marks_gives_and_reads, has_counted_and_releases_both, write_once},
+     .begin = one_counted,
+     .slow = true,
+     .cut = often},
+    {.name = "handed over: the count falls while a writer adds up",
+     .run = {marks_gives_and_reads, releases_and_reads, write_once},
+     .begin = biased,
+     .slow = true,
+     .cut = often},
+    {.name = "handed over: a count is released by a mark that was left",
+     .run = {marks_gives_and_releases, releases_and_writes, counts_and_gives},
+     .begin = both_biased,
+     .cut = often},
 };
 const size_t rc11_count = sizeof rc11_scenarios / sizeof *rc11_scenarios;
 
