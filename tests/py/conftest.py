@@ -13,10 +13,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from linewright.cli import main
 from support import waiting
 from support.places import FAKE_PROBE, REAL
+
+# A loaded machine makes a test slow, not red.
+settings.register_profile("linewright", deadline=None)
+settings.load_profile("linewright")
 
 # As in the arm64 test preset: glib's slice allocator can stop a child of qemu-user's fork() for
 # ever.

@@ -164,9 +164,12 @@ def _sampled(
 
 
 def _read(path: str | None) -> Result | None:
+    if path is None:
+        return None
+    # NumPy comes with it, for which the sampler would wait.
     from linewright.find import results
 
-    return results.read(path) if path else None
+    return results.read(path)
 
 
 def _one_source(command: list[str] | None, pid: int | None) -> None:

@@ -205,7 +205,7 @@ def test_what_lies_behind_a_pointer_has_its_field(built, compiler) -> None:
         address, register, displacement = atomic(program, "main.pointed")
     else:
         address, register, displacement = atomic(program, "pointed")
-    layout, offset, _ = types.pointed(program, address, register, displacement)
+    layout, offset = types.pointed(program, address, register, displacement)
     paths = [f.path for f in layout.fields(offset, offset + 8)]
     wanted = {"rustc": ("Shard", ".s.hits"), "go": ("main.shard", ".s.hits")}
     assert (layout.name, paths[0]) == wanted.get(compiler, ("Cache", ".slots[1].value"))

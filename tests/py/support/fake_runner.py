@@ -67,7 +67,7 @@ def forms() -> list[str]:
         " expedited=0 missing=this CPU has no such thing"
     )
     return [
-        f"machine interface={FAULTS.get('interface', 4)} version=9.9"
+        f"machine interface={FAULTS.get('interface', 5)} version=9.9"
         " release=6.99-test arch=x86_64 cpus=0-1 line_bytes=64 "
         "page_bytes=4096 dma=coherent clock_ns=20 counts=task_clock,cycles "
         "lacks=instructions,cache_references"
