@@ -58,7 +58,7 @@ static int tries_to_write(void) {
     return together ? 1 : shared->result && shared->result != EBUSY ? 2 : 0;
 }
 
-/* The writer makes so many steps before the reader comes. What the child says, or -1; `over`: the try was over by then. */
+/* The reader comes after this number of the writer's steps. What the child says, or -1; `over`: the try was over by then. */
 static int after(int steps, bool *over) {
     *shared = (struct shared){false, false, false, NOT_YET, 0};
     int status = 0;
