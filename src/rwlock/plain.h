@@ -270,11 +270,10 @@ static __attribute__((noinline)) bool release(struct lw_rwlock *l, uint32_t s, u
  * beside any reader. */
 static inline void plain_downgrade(struct lw_rwlock *l, bool readers_first)
 {
-    uint32_t s = WRITER, slept, count;
-    do {
+    uint32_t s = WRITER, slept;
+    do
         slept = readers_first || !(s & WRITERS_WAIT) ? s & READERS_SLEEP : 0;
-        count = (s + 1) & READERS;
-    } while (!EXCHANGE(l, &s, (s & ~(WRITER | READERS | slept)) | count, RELEASE)); /* pairs with the acquires above */
+    while (!EXCHANGE(l, &s, counting(s & ~(WRITER | slept), 1), RELEASE)); /* pairs with the acquires above */
     if (slept)
         lw_futex_wake_all(&l->state);
 }

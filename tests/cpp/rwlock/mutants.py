@@ -164,8 +164,8 @@ AGAIN_MUTANTS = {
 }
 # The same of the plain lock, for plain_interleave.cpp.
 PLAIN_MUTANTS = {
-    "downgraded_and_not_counted": [("count = (s + 1) & READERS;", "count = s & READERS;")],
-    "downgraded_beside_itself": [("(s & ~(WRITER | READERS | slept))", "(s & ~(READERS | slept))")],
+    "downgraded_and_not_counted": [("~(WRITER | slept), 1)", "~(WRITER | slept), 0)")],
+    "downgraded_beside_itself": [("~(WRITER | slept), 1)", "~slept, 1)")],
     "queue_does_not_change": [
         ("    __atomic_fetch_add(&l->queue, 1, __ATOMIC_RELEASE);", "    (void)l;"),
     ],
