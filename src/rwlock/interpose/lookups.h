@@ -6,14 +6,19 @@
  * function. */
 void *next_function(const char *name);
 
-/* The same with the function's own type, looked for once. Relaxed: each thread finds the same. */
-#define NEXT(name)                                                                                      \
-    (__extension__({                                                                                    \
-        static __typeof__(&name) found;                                                                 \
-        __typeof__(&name) next = __atomic_load_n(&found, __ATOMIC_RELAXED);                             \
-        if (!next)                                                                                      \
-            __atomic_store_n(&found, next = (__typeof__(&name))next_function(#name), __ATOMIC_RELAXED); \
-        next;                                                                                           \
+/* The same with the function's own type, looked for once: a function that the C library has, else the program ends here. Relaxed: each thread finds
+ * the same. */
+#define NEXT(name)                                                          \
+    (__extension__({                                                        \
+        static __typeof__(&name) found;                                     \
+        __typeof__(&name) next = __atomic_load_n(&found, __ATOMIC_RELAXED); \
+        if (!next) {                                                        \
+            next = (__typeof__(&name))next_function(#name);                 \
+            if (!next)                                                      \
+                __builtin_trap();                                           \
+            __atomic_store_n(&found, next, __ATOMIC_RELAXED);               \
+        }                                                                   \
+        next;                                                               \
     }))
 
 /* The function that this library has for programs, by its name or that of an old libpthread; NULL: it has none. Calls no other function, since a name
