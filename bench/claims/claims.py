@@ -141,9 +141,7 @@ def compared(sides):
 
 
 def compare_is_false(noise: Noise, rng: np.random.Generator, in_turns: bool) -> bool:
-    return any(
-        c.finding in ("worse", "better") for c in compared(two_runs(noise, rng, in_turns, {}))
-    )
+    return any(c.differs for c in compared(two_runs(noise, rng, in_turns, {})))
 
 
 def check_fails(noise: Noise, rng: np.random.Generator, in_turns: bool, after: float = 1.0) -> bool:
@@ -168,7 +166,7 @@ def compare_is_false_of_unequal_runs(noise: Noise, rng: np.random.Generator, aft
     costs = equal_costs(plan)
     before = run(plan, costs, noise, rng, "x86_64", range(40), "a")
     sides = before, run(plan, costs, after, rng, "x86_64", range(40, 45), "b")
-    return any(c.finding in ("worse", "better") for c in compared(sides))
+    return any(c.differs for c in compared(sides))
 
 
 def price_is_false(noise: Noise, rng: np.random.Generator) -> bool:
@@ -218,7 +216,7 @@ def compare_finds(noise: Noise, rng: np.random.Generator, times: float, in_turns
         if (c.form, c.contender, c.work_iters) == ("prefetchw_lock_xadd", "same_line", 0)
     )
     found = compared(two_runs(noise, rng, in_turns, {planted: times}))
-    return next(c for c in found if c.id == planted).finding == "worse"
+    return next(c for c in found if c.second.id == planted).slower
 
 
 # ---- report ------------------------------------------------------------------------------------

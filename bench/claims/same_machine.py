@@ -27,6 +27,7 @@ sys.path[:0] = [str(ROOT)]
 from scipy import stats  # noqa: E402
 
 from linewright.compare import in_turns  # noqa: E402
+from linewright.compare.compared_files import outcome  # noqa: E402
 from linewright.compare.from_files import CompareOptions, compare  # noqa: E402
 
 PAIRS = int(os.environ.get("LINEWRIGHT_PAIRS", "10"))
@@ -54,12 +55,12 @@ def pair(number: int) -> Counter[str]:
         files = in_turns.measure([command, command], Path(folder), TURNS, lambda text: None)
         found = compare(files, CompareOptions(), lambda text: print(text, file=sys.stderr))
     for row in found.rows:
-        if row.finding in ("worse", "better"):
+        if row.differs:
             print(
-                f"  pair {number + 1}: {row.label}: {row.finding}, {row.before.median_ns:.4g} and "
-                f"{row.after.median_ns:.4g} ns, p {row.judgement.p:.2g}"
+                f"  pair {number + 1}: {found.labels[row.second.id]}: {row.answer}, "
+                f"{row.second.ns.median_ns:.4g} and {row.first.ns.median_ns:.4g} ns, p {row.p:.2g}"
             )
-    return Counter(row.finding for row in found.rows)
+    return Counter(map(outcome, found.rows))
 
 
 def main() -> int:
@@ -71,14 +72,14 @@ def main() -> int:
         f"{shlex.join(['linewright', 'measure', '--budget', BUDGET])}, {TURNS} turns"
     )
     answers = [pair(number) for number in range(PAIRS)]
-    wrong = sum(bool(a["worse"] + a["better"]) for a in answers)
+    wrong = sum(bool(a["slower"] + a["cheaper"]) for a in answers)
     total = sum(answers, Counter())
-    compared = total["worse"] + total["better"] + total["same"] + total["undecided"]
+    compared = total["slower"] + total["cheaper"] + total["same"] + total["undecided"]
     low, high = stats.binomtest(wrong, PAIRS).proportion_ci(0.95, method="exact")
     print(
         f"{wrong} of {PAIRS} comparisons hold a false difference (exact 95 % interval {low:.1%} "
         f"to {high:.1%});"
-        f" of {compared} cells {total['worse'] + total['better']} were called different, "
+        f" of {compared} cells {total['slower'] + total['cheaper']} were called different, "
         f"{total['same']} the same,"
         f" {total['undecided']} undecided"
     )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from linewright import numbers, policy
+from linewright.analysis.contrast import difference_ns
 from linewright.analysis.hypothesis_tests import Judgement
 from linewright.analysis.summary import Summary
 from linewright.schema import Cell, Interval, Situation
@@ -63,6 +66,27 @@ def side_of(s: Summary, figure: str = "issue") -> Side:
     )
 
 
+class Obstacle(Struct, frozen=True):
+    """Why two sides, cells or settings of a trial, are not compared."""
+
+    kind: Literal[
+        "status",
+        "emulated",
+        "published",
+        "withheld",
+        "no_baseline",
+        "few_runs",
+        "few_rounds",
+        "runs_fail",
+    ]
+    side: Literal["before", "after", ""] = ""
+    """Of a cell, whose figure it keeps out."""
+    what: str = ""
+    """The status, why the exposed cost is withheld, or how many rounds there are."""
+    reason: str = ""
+    """What the record says of its status."""
+
+
 class Comparison(Judgement, frozen=True, kw_only=True):
     """The first side over, or minus, the second, and what may be said of it."""
 
@@ -73,6 +97,8 @@ class Comparison(Judgement, frozen=True, kw_only=True):
     of programs ``metric``."""
     first: Side
     second: Side
+    obstacle: Obstacle | None = None
+    """Why there is nothing to compare, of files and of trials."""
 
     @property
     def ids(self) -> tuple[str, str]:
@@ -96,6 +122,21 @@ class Comparison(Judgement, frozen=True, kw_only=True):
         return self.second.ns.median_ns / max(self.first.ns.median_ns, 1e-9)
 
     @property
+    def difference(self) -> Interval | None:
+        """First minus second, in ns; of medians of a metric in its unit, without an interval."""
+        if self.contrast is None:
+            return None
+        if self.figure == "metric":
+            return exactly(self.first.ns.median_ns - self.second.ns.median_ns)
+        return difference_ns(self.contrast, self.second.ns.median_ns)
+
+    @property
+    def few_launches(self) -> bool:
+        """Whether cells have too few launches on a side for a claim."""
+        few = self.why in ("one_launch", "few_launches")
+        return few and self.figure != "metric"
+
+    @property
     def cheapest(self) -> Side:
         """The side that is shown to cost less; the second where neither is."""
         return self.first if self.cheaper else self.second
@@ -105,16 +146,27 @@ class Comparison(Judgement, frozen=True, kw_only=True):
         c = self.contrast
         return numbers.change_in_words(c.low, c.high, c.scale) if c else ""
 
-    def change(self) -> str:
-        """The same in signs: ``-52 to -48 %``."""
+    def change(self, behind: int = 1) -> str:
+        """The same in signs: ``-52 to -48 %``; below 10 % with `behind` digits behind the point."""
         c = self.contrast
-        return numbers.change(c.low, c.high, c.scale) if c else ""
+        return numbers.change(c.low, c.high, c.scale, behind) if c else ""
 
 
 def compared(
-    judgement: Judgement, question: str, first: Side, second: Side, figure: str = "issue"
+    judgement: Judgement,
+    question: str,
+    first: Side,
+    second: Side,
+    figure: str = "issue",
+    obstacle: Obstacle | None = None,
 ) -> Comparison:
     """A judgement with what it is of."""
-    return Comparison(
-        **asdict(judgement), question=question, figure=figure, first=first, second=second
-    )
+    of: dict[str, Any] = dict(question=question, figure=figure, first=first, second=second)
+    return Comparison(**asdict(judgement), **of, obstacle=obstacle)
+
+
+def exactly(value: float | None) -> Interval | None:
+    """A median without an interval."""
+    if value is None:
+        return None
+    return Interval(median_ns=value, low_ns=value, high_ns=value, confidence=0.0)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from linewright.analysis.comparison import Comparison, Obstacle, Side, compared, exactly
 from linewright.analysis.contrast import Contrast, welch_t
 from linewright.analysis.hypothesis_tests import holm, judge
 from linewright.analysis.intervals import median
@@ -16,12 +17,9 @@ from linewright.compare.compared_files import (
     ComparedFile,
     ComparedFiles,
     CompareOptions,
-    ComparisonRow,
-    Obstacle,
 )
 from linewright.compare.conditions import ConditionDifference, Refuse, compare_whatever
 from linewright.errors import UserError
-from linewright.schema import Interval
 from linewright.trial.trial_file import Session, TrialFile, check_same
 
 ONE_BOOT = 0.01
@@ -138,33 +136,16 @@ def _values(file: TrialFile, setting: str) -> list[list[float]]:
     return list(answer.values())
 
 
-def _row(pair: _SettingInBoth, session: Session, p: float | None) -> ComparisonRow:
+def _row(pair: _SettingInBoth, session: Session, p: float | None) -> Comparison:
     c, a, b = pair.contrast, pair.before, pair.after
-    asked, better = QUESTIONS["boots"], session.higher_is_better
-    judgement = judge(
-        c, p, alpha=asked.alpha, same=asked.same.share, fewest=asked.fewest, small=asked.small,
-        higher_is_better=better,
-    )  # fmt: skip
-    finding, obstacle = judgement.answer, None
-    finding = {"cheaper": "better", "slower": "worse"}.get(finding, finding)
+    asked, why, obstacle = QUESTIONS["boots"], "", None
     if c is None:
         fails = a is not None and b is None and pair.failed[1]
-        finding = "error" if fails else "not_comparable"
+        why = "wrong" if fails else "not_comparable"
         obstacle = Obstacle("runs_fail" if fails else "few_runs")
-    return ComparisonRow(
-        id=pair.setting,
-        label=pair.setting,
-        figure="",
-        before=_median(a),
-        after=_median(b),
-        difference=_median(b - a) if c else None,
-        judgement=judgement,
-        finding=finding,
-        obstacle=obstacle,
-    )
-
-
-def _median(value: float | None) -> Interval | None:
-    if value is None:
-        return None
-    return Interval(median_ns=value, low_ns=value, high_ns=value, confidence=0.0)
+    judgement = judge(
+        c, p, alpha=asked.alpha, same=asked.same.share, why=why, fewest=asked.fewest,
+        small=asked.small, higher_is_better=session.higher_is_better,
+    )  # fmt: skip
+    sides = (Side(id=pair.setting, form=pair.setting, ns=exactly(value)) for value in (b, a))
+    return compared(judgement, "boots", *sides, "metric", obstacle)

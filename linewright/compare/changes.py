@@ -13,8 +13,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from linewright.analysis.cell_names import unique_labels
-from linewright.analysis.contrast import Contrast, ancova, difference_ns, paired_t, welch_t
+from linewright.analysis.comparison import Comparison, Obstacle, compared, side_of
+from linewright.analysis.contrast import Contrast, ancova, paired_t, welch_t
 from linewright.analysis.control import identical_contrasts, kind_of, noise_group_of
 from linewright.analysis.drawn_ratios import over_draws
 from linewright.analysis.hypothesis_tests import Judgement, holm, judge
@@ -26,7 +26,7 @@ from linewright.analysis.variance_components import (
     heterogeneities,
     pool_components,
 )
-from linewright.compare.compared_files import CERTAIN, ComparisonRow, Obstacle
+from linewright.compare.compared_files import outcome
 from linewright.compare.conditions import simulated
 from linewright.schema import Context
 
@@ -42,7 +42,7 @@ class _CellInBoth(Struct, frozen=True):
     contrast: Contrast | None
 
 
-def turns(before: Iterable[Context], after: Iterable[Context]) -> dict[str, str]:
+def launches_in_turns(before: Iterable[Context], after: Iterable[Context]) -> dict[str, str]:
     """Launches that ran next to each other, one of each side, in order of time.
 
     Empty unless all of them did, on one machine, and each side came first in half of the turns, so
@@ -133,12 +133,12 @@ def _exact(
     return over_draws(after, before, scale, value)
 
 
-def _exact_row(pair: _CellInBoth, label: str) -> ComparisonRow:
+def _exact_row(pair: _CellInBoth) -> Comparison:
     """A cell of two simulations, which needs no launches: by its band, or without draws of the
     constants as the two files have them."""
-    row, c = _row(pair, label), pair.contrast
+    c = pair.contrast
     if c is None:
-        return row
+        return _row(pair)
     asked = QUESTIONS["simulations"]
     same = asked.same.of(pair.figure)
     judgement = judge(c, None, alpha=asked.alpha, same=same)
@@ -146,7 +146,7 @@ def _exact_row(pair: _CellInBoth, label: str) -> ComparisonRow:
         differs = "cheaper" if c.value < c.neutral else "slower"
         answer = "same" if abs(c.value - c.neutral) <= same else differs
         judgement = Judgement(answer=answer, why="", contrast=c, p=None, within=None)
-    return replace(row, judgement=judgement, finding=_finding(judgement))
+    return _of_cells(pair, judgement, "simulations")
 
 
 def compare(
@@ -154,7 +154,7 @@ def compare(
     afters: Sequence[Sequence[Summary]],
     contexts: Iterable[Context] = (),
     same: float = QUESTIONS["turns"].same.share,
-) -> list[list[ComparisonRow]]:
+) -> list[list[Comparison]]:
     """Every cell that the baseline and a run both have, run by run, corrected over all cells of all
     runs together.
 
@@ -165,14 +165,9 @@ def compare(
     left = _by_id(before, "before")
     sides = [_pairs(left, _by_id(after, "after"), known) for after in afters]
     ps = iter(holm(pair.contrast for side in sides for pair in side))
-    labels = unique_labels([s.cell for s in before])
     exact = simulated(known.values())
     rows = [
-        [
-            _exact_row(pair, name) if exact else _row(pair, name, next(ps), same)
-            for pair in side
-            for name in [labels[pair.before.id]]
-        ]
+        [_exact_row(pair) if exact else _row(pair, next(ps), same) for pair in side]
         for side in sides
     ]
     return [sorted(side, key=_weight) for side in rows]
@@ -186,7 +181,7 @@ def _pairs(
         set(),
         set(),
     ]
-    beside = turns(*([known[i] for i in side if i in known] for side in ids))
+    beside = launches_in_turns(*([known[i] for i in side if i in known] for side in ids))
     order = {
         c: n
         for n, c in enumerate(sorted(known, key=lambda i: (known[i].started_utc, known[i].launch)))
@@ -231,36 +226,34 @@ def _excess(shared: Sequence[tuple[Summary, Summary]]) -> dict[tuple, Component]
     }
 
 
-def _row(pair: _CellInBoth, label: str, p: float | None = None, same: float = 0.0) -> ComparisonRow:
-    a, b, c, figure = pair.before, pair.after, pair.contrast, pair.figure
-    shown = [(s.exposed if figure == "exposed" and s.exposed else s.issue) for s in (a, b)]
-    ns = shown[0].median_ns if shown[0] else 0.0
+def _row(pair: _CellInBoth, p: float | None = None, same: float = 0.0) -> Comparison:
+    a, b, c = pair.before, pair.after, pair.contrast
+    before = side_of(a, pair.figure).ns
     why = "one_launch" if min(len(s.of_launches("issue_ns")) for s in (a, b)) < 2 else ""
-    one_machine = a.machine_id == b.machine_id
-    asked = QUESTIONS["sequence" if c and one_machine and not c.paired else "turns"]
-    bound = replace(asked.same, share=same).of(figure, ns=ns)
-    judgement = judge(c, p, alpha=asked.alpha, same=bound, why=why)
-    row = ComparisonRow(
-        id=a.id, label=label, figure=figure, before=shown[0], after=shown[1],
-        difference=difference_ns(c, shown[0].median_ns) if c else None, judgement=judgement,
-        finding=_finding(judgement),
-    )  # fmt: skip
-    if not pair.obstacle:
-        return row
-    finding = "error" if (a.status, b.status) == ("ok", "error") else "not_comparable"
-    return replace(row, before=None, after=None, finding=finding, obstacle=pair.obstacle)
+    if pair.obstacle:
+        why = "wrong" if (a.status, b.status) == ("ok", "error") else "not_comparable"
+    question = "sequence" if c and a.machine_id == b.machine_id and not c.paired else "turns"
+    asked = QUESTIONS[question]
+    bound = replace(asked.same, share=same).of(pair.figure, ns=before.median_ns if before else 0.0)
+    return _of_cells(pair, judge(c, p, alpha=asked.alpha, same=bound, why=why), question)
 
 
-def _finding(judgement: Judgement) -> str:
-    return "worse" if judgement.slower else "better" if judgement.cheaper else judgement.answer
+def _of_cells(pair: _CellInBoth, judgement: Judgement, question: str) -> Comparison:
+    """The cell as it is now over the cell as it was, whose figures an obstacle keeps out."""
+    sides = [side_of(s, pair.figure) for s in (pair.after, pair.before)]
+    if pair.obstacle:
+        sides = [replace(side, ns=None) for side in sides]
+    return compared(judgement, question, *sides, pair.figure, pair.obstacle)
 
 
-def _weight(row: ComparisonRow) -> tuple:
-    size, c = 0.0, row.judgement.contrast
-    if row.finding in CERTAIN:
+def _weight(row: Comparison) -> tuple:
+    """What has become wrong first, then differences, the largest first, the undecided, those that
+    are the same, and what is not comparable."""
+    size, c = 0.0, row.contrast
+    if row.differs:
         size = abs(np.log(c.value)) if c.scale == "ratio" and c.value > 0 else abs(c.value)
-    rank = {"error": 0, "undecided": 2, "same": 3, "not_comparable": 4}
-    return (rank.get(row.finding, 1), -float(size), row.id)
+    rank = {"wrong": 0, "undecided": 2, "same": 3, "not_comparable": 4}
+    return (rank.get(outcome(row), 1), -float(size), row.second.id)
 
 
 def _by_id(summaries: Iterable[Summary], side: str) -> dict[str, Summary]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 from msgspec import Struct
 
-from linewright.analysis.hypothesis_tests import Judgement
+from linewright.analysis.comparison import Comparison
 from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary
 from linewright.compare.conditions import ConditionDifference
-from linewright.schema import Context, Interval
+from linewright.schema import Context
 from linewright.trial.trial_file import Session
-
-FAILED = ("error",)
-CERTAIN = ("worse", "better")
 
 LaunchOrder = Literal["", "itself", "model", "draws", "machines", "turns", "mixed", "sequence"]
 """How the launches of a file lie to the baseline's: the same ones, made by a model (without or with
@@ -31,59 +28,26 @@ class CompareOptions(Struct, frozen=True):
     undecided_fails: bool = False
 
 
-class Obstacle(Struct, frozen=True):
-    """Why a cell, or a setting of a trial, is not compared."""
-
-    kind: Literal[
-        "status", "emulated", "published", "withheld", "no_baseline", "few_runs", "runs_fail"
-    ]
-    side: Literal["before", "after", ""] = ""
-    """Of a cell, whose figure it keeps out."""
-    what: str = ""
-    """The status, or why the exposed cost is withheld."""
-    reason: str = ""
-    """What the record says of its status."""
+def outcome(row: Comparison) -> str:
+    """What was found: the answer, or of what has none for an obstacle ``wrong`` or
+    ``not_comparable``."""
+    return row.why if row.obstacle else row.answer
 
 
-class ComparisonRow(Struct, frozen=True, kw_only=True):
-    """One cell, or one setting of a trial, in the baseline and in one other file."""
-
-    id: str
-    label: str
-    figure: Literal["issue", "exposed", ""]
-    """What is compared of a cell; empty of a trial, whose figures are medians without an
-    interval."""
-    before: Interval | None
-    after: Interval | None
-    difference: Interval | None
-    """After minus before."""
-    judgement: Judgement
-    """After over before, or of exposed costs after minus before in ns."""
-    finding: Literal["worse", "better", "same", "undecided", "not_comparable", "error"]
-    """``error``: right before, wrong now."""
-    obstacle: Obstacle | None = None
-    """Why it is not comparable, or is an error."""
-
-    @property
-    def few_launches(self) -> bool:
-        """Whether it is a cell with too few launches on a side for a claim."""
-        few = self.judgement.why in ("one_launch", "few_launches")
-        return bool(self.figure) and self.finding == "undecided" and few
-
-    def exceeds(self, share: float, higher_is_better: bool, surely: bool = True) -> bool:
-        """Whether the whole interval shows the row to be worse by more than a share; not `surely`:
-        whether the interval leaves that possible."""
-        c = self.judgement.contrast
-        if self.few_launches and not surely:
-            return True
-        if c is None:
-            return self.finding in ("worse", "undecided")
-        if c.scale == "ns":  # exposed costs: a share of nothing is nothing
-            bound = max(QUESTIONS["turns"].same.ns, share * self.before.median_ns)
-            return (c.low if surely else c.high) > bound
-        if higher_is_better:
-            return (c.high if surely else c.low) < 1 / (1 + share)
-        return (c.low if surely else c.high) > 1 + share
+def exceeds(row: Comparison, share: float, higher_is_better: bool, surely: bool = True) -> bool:
+    """Whether the whole interval shows that the first side costs more by more than a share; not
+    `surely`: whether the interval leaves that possible."""
+    c = row.contrast
+    if row.few_launches and not surely:
+        return True
+    if c is None:
+        return row.obstacle is None
+    if c.scale == "ns":  # exposed costs: a share of nothing is nothing
+        bound = max(QUESTIONS["turns"].same.ns, share * row.second.ns.median_ns)
+        return (c.low if surely else c.high) > bound
+    if higher_is_better:
+        return (c.high if surely else c.low) < 1 / (1 + share)
+    return (c.low if surely else c.high) > 1 + share
 
 
 class ComparedFile(Struct, frozen=True, kw_only=True):
@@ -98,9 +62,9 @@ class ComparedFile(Struct, frozen=True, kw_only=True):
     """Ids that the baseline has and this file lacks."""
     added: list[str]
     """Ids that only this file has."""
-    rows: list[ComparisonRow] = []
-    """The largest certain changes first, then the undecided, then what cannot be compared; none of
-    the baseline."""
+    rows: list[Comparison] = []
+    """This file over the baseline: the largest certain changes first, then the undecided, then
+    what cannot be compared; none of the baseline."""
     unlike: list[ConditionDifference] = []
     """Conditions that differ from the baseline's."""
     order: LaunchOrder = ""
@@ -132,6 +96,8 @@ class ComparedFiles(Struct, frozen=True, kw_only=True):
     """The same of exposed costs; None of a trial."""
     baseline: ComparedFile
     others: list[ComparedFile]
+    labels: Mapping[str, str] = {}
+    """Each cell of the baseline for people, by its id; of a trial none, whose ids are names."""
     fail_above: float | None
     undecided_fails: bool = False
     """Whether a check with undecided rows counts as failed."""
@@ -144,32 +110,32 @@ class ComparedFiles(Struct, frozen=True, kw_only=True):
         return any(side.order == "draws" for side in self.others)
 
     @property
-    def rows(self) -> list[ComparisonRow]:
+    def rows(self) -> list[Comparison]:
         """Those of every file, in the order given."""
         return [row for side in self.others for row in side.rows]
 
-    def fails(self, row: ComparisonRow) -> bool:
+    def fails(self, row: Comparison) -> bool:
         """Whether the check fails for a row: it has become wrong, or is certainly worse than
         allowed, called so after the correction and with the whole interval beyond the limit.
 
         Without a limit every difference counts, for the better too."""
-        if self.fail_above is None or row.finding in FAILED:
-            return row.finding in (*CERTAIN, *FAILED)
-        return row.finding == "worse" and row.exceeds(self.fail_above, self.higher_is_better)
+        if self.fail_above is None or row.why == "wrong":
+            return row.differs or row.why == "wrong"
+        return row.slower and exceeds(row, self.fail_above, self.higher_is_better)
 
-    def unclear(self, row: ComparisonRow) -> bool:
+    def unclear(self, row: Comparison) -> bool:
         """Whether a row is neither shown to be worse than the limit allows nor shown not to be;
         never without a limit."""
-        if self.fail_above is None or row.finding == "not_comparable" or self.fails(row):
+        if self.fail_above is None or row.obstacle or self.fails(row):
             return False
-        return row.exceeds(self.fail_above, self.higher_is_better, surely=False)
+        return exceeds(row, self.fail_above, self.higher_is_better, surely=False)
 
     @property
-    def failing(self) -> list[ComparisonRow]:
+    def failing(self) -> list[Comparison]:
         return list(filter(self.fails, self.rows))
 
     @property
-    def undecided(self) -> list[ComparisonRow]:
+    def undecided(self) -> list[Comparison]:
         return list(filter(self.unclear, self.rows))
 
     @property

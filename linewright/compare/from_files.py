@@ -7,11 +7,12 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from linewright.analysis import Summary, loading
+from linewright.analysis.cell_names import unique_labels
 from linewright.analysis.disturbance import cycles_of_two
 from linewright.analysis.questions import QUESTIONS
 from linewright.compare import boots
 from linewright.compare.changes import compare as compare_cells
-from linewright.compare.changes import turns
+from linewright.compare.changes import launches_in_turns
 from linewright.compare.compared_files import (
     ComparedFile,
     ComparedFiles,
@@ -114,6 +115,7 @@ def _records(
         unit="ns",
         same=same,
         same_ns=same_ns,
+        labels=unique_labels([s.cell for s in baseline.summaries]),
         baseline=ComparedFile.of(
             baseline.path, ids, ids, contexts=baseline.contexts, missed=_missed(baseline)
         ),
@@ -153,7 +155,7 @@ def _order(baseline: SummarisedRun, other: SummarisedRun) -> LaunchOrder:
         return "draws" if drawn else "model"
     if machines[0] != machines[1]:
         return "machines"
-    if turns(*both):
+    if launches_in_turns(*both):
         return "turns"
     # Launches of either began while the other's went on.
     mixed = all(began) and began[0][0] < began[1][-1] and began[1][0] < began[0][-1]

@@ -8,17 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from linewright import numbers
+from linewright.analysis.comparison import Comparison
 from linewright.analysis.contrast import Contrast
 from linewright.analysis.intervals import BAND, CONFIDENCE
 from linewright.analysis.summary import grouped
 from linewright.compare.boots import FEWEST_BOOTS, ONE_BOOT
-from linewright.compare.compared_files import (
-    CERTAIN,
-    FAILED,
-    ComparedFile,
-    ComparedFiles,
-    ComparisonRow,
-)
+from linewright.compare.compared_files import ComparedFile, ComparedFiles, outcome
 from linewright.compare.conditions import ConditionDifference
 from linewright.compare.earlier_run import NotAgain
 from linewright.errors import UserError
@@ -33,8 +28,10 @@ from linewright.schema import Interval
 
 MOST_NAMED = 3
 """Differing conditions that a refusal names before it counts the rest."""
-_STYLES = {"worse": "bad", "better": "good", "error": "alarm"}
-_CALLED = {"same": "the same", "error": "wrong now", "not_comparable": "not comparable"}
+_STYLES = {"slower": "bad", "cheaper": "good", "wrong": "alarm"}
+_CALLED = {"same": "the same", "wrong": "wrong now", "not_comparable": "not comparable"}
+_OF_TIMES = {"cheaper": "faster"}
+_OF_PROGRAMS = {"cheaper": "better", "slower": "worse"}
 _IN_TURNS = "`linewright compare --measure` takes the launches in turns"
 _ORDERS = {
     "": "",
@@ -99,20 +96,19 @@ def _conditions(side: ComparedFile) -> list[str]:
     ]
 
 
-def _called(comparison: ComparedFiles, finding: str) -> str:
-    """What people read for a finding: of times ``slower`` for ``worse``, say."""
-    if not comparison.baseline.sessions:
-        finding = {"worse": "slower", "better": "faster"}.get(finding, finding)
-    return _CALLED.get(finding, finding)
+def _called(comparison: ComparedFiles, found: str) -> str:
+    """What people read for an outcome."""
+    names = _OF_PROGRAMS if comparison.baseline.sessions else _OF_TIMES
+    return {**_CALLED, **names}.get(found, found)
 
 
 def result(comparison: ComparedFiles, side: ComparedFile) -> Sentence:
-    """How many rows of one file have each finding."""
+    """How many rows of one file have each outcome."""
     rows = side.rows
-    seen = Counter(row.finding for row in rows)
-    order = (*FAILED, *CERTAIN, "same", "undecided", "not_comparable")
+    seen = Counter(map(outcome, rows))
+    order = ("wrong", "slower", "cheaper", "same", "undecided", "not_comparable")
     found = [f"{seen[name]} {_called(comparison, name)}" for name in order if seen[name]]
-    family = sum(row.judgement.p is not None for row in comparison.rows)
+    family = sum(row.p is not None for row in comparison.rows)
     drawn = f"{100 * BAND:.0f} % over draws of the constants" if comparison.drawn else "exactly"
     without = drawn if comparison.exact else "nothing is claimed"
     surely = f"95 %, corrected for {numbers.count(family, 'comparison')}" if family else without
@@ -126,7 +122,7 @@ def result(comparison: ComparedFiles, side: ComparedFile) -> Sentence:
 def limits(comparison: ComparedFiles, side: ComparedFile) -> list[Sentence]:
     """What the undecided rows of one file could still hide, what was not compared, and how the two
     were taken."""
-    open_rows = [row for row in side.rows if row.finding == "undecided"]
+    open_rows = [row for row in side.rows if outcome(row) == "undecided"]
     few = [row for row in open_rows if row.few_launches]
     ratios = [row for row in open_rows if _ratio(row)]
     answer = []
@@ -154,7 +150,7 @@ def limits(comparison: ComparedFiles, side: ComparedFile) -> list[Sentence]:
 
 def _model_errors(comparison: ComparedFiles, side: ComparedFile) -> list[Sentence]:
     """How far a model was off cells like those compared, of each side that it made."""
-    compared = {row.id for row in side.rows if row.finding != "not_comparable"}
+    compared = {row.second.id for row in side.rows if row.why != "not_comparable"}
     missed = {
         of.file: [s for s in of.missed if s.id in compared] for of in (comparison.baseline, side)
     }
@@ -182,11 +178,11 @@ def _remarks(comparison: ComparedFiles, side: ComparedFile) -> list[Sentence]:
         f"({ONE_BOOT:.0%} is assumed); save several boots for a claim": side.few_boots,
     }
     answer = [sentence(text, basis="run") for text, holds in of_run.items() if holds]
-    if wide := [row for row in side.rows if row.judgement.why == "wide" and side.contexts]:
-        more = more_text([row.judgement for row in wide])
+    if wide := [row for row in side.rows if row.why == "wide" and side.contexts]:
+        more = more_text(wide)
         text = f"undecided with enough launches, {len(wide)}: {more}"
         answer.append(_of(comparison, sentence, text, wide))
-    if left := [row for row in side.rows if row.judgement.why == "model"]:
+    if left := [row for row in side.rows if row.why == "model"]:
         answer.append(_of(comparison, sentence, f"undecided, {len(left)}: {LEFT_OPEN}", left))
     for setting, (before, after) in side.failed.items():
         text = f"{setting}: failed runs, left out: {before} before, {after} after"
@@ -198,12 +194,12 @@ def _of(
     comparison: ComparedFiles,
     saying: Callable[..., Sentence],
     text: str,
-    rows: Sequence[ComparisonRow],
+    rows: Sequence[Comparison],
 ) -> Sentence:
     """A sentence that rests on rows, which are cells or of trials settings; without any on the
     files."""
     basis = "settings" if comparison.baseline.sessions else "cells"
-    return saying(text, cells=[row.id for row in rows], basis=basis if rows else "run")
+    return saying(text, cells=[row.second.id for row in rows], basis=basis if rows else "run")
 
 
 def check_sentences(comparison: ComparedFiles) -> list[Sentence]:
@@ -243,9 +239,9 @@ def for_programs(comparison: ComparedFiles) -> dict[str, Any]:
         for line in (result(comparison, other), *limits(comparison, other))
     ]
 
-    def named(chosen: Callable[[ComparisonRow], bool]) -> list[dict[str, str]]:
+    def named(chosen: Callable[[Comparison], bool]) -> list[dict[str, str]]:
         return [
-            {"file": side.file, "id": row.id}
+            {"file": side.file, "id": row.second.id}
             for side in comparison.others
             for row in side.rows
             if chosen(row)
@@ -264,8 +260,10 @@ def for_programs(comparison: ComparedFiles) -> dict[str, Any]:
     }
 
 
+_SHOWN = ("slower", "cheaper", "wrong")
+"""Outcomes that are shown row by row."""
 _PARTS = {
-    "What differs, the largest first": (*CERTAIN, *FAILED),
+    "What differs, the largest first": _SHOWN,
     "Undecided: the interval says what remains possible": ("undecided",),
     "Shown to be the same, within the interval": ("same",),
     "Not comparable, and why": ("not_comparable",),
@@ -300,7 +298,7 @@ def _page_tables(comparison: ComparedFiles, side: ComparedFile) -> list[TextTabl
     """A table of each kind of finding; those without a difference open when they are asked for."""
     tables = []
     for title, kinds in _PARTS.items():
-        rows = [row for row in side.rows if row.finding in kinds]
+        rows = [row for row in side.rows if outcome(row) in kinds]
         spans = [(c.low, c.value, c.high) if (c := _ratio(row)) else None for row in rows]
         notes = [] if tables else [*of_run(_conditions(side)), *limits(comparison, side)]
         columns = _columns(comparison, p=True, page=True)
@@ -309,29 +307,29 @@ def _page_tables(comparison: ComparedFiles, side: ComparedFile) -> list[TextTabl
     return tables
 
 
-def _columns(comparison: ComparedFiles, p: bool, page: bool = False) -> list[Column[ComparisonRow]]:
+def _columns(comparison: ComparedFiles, p: bool, page: bool = False) -> list[Column[Comparison]]:
     """What is shown of a row, its p value with `p`; on a page the difference and the reason why it
     is not compared too."""
 
-    def finding(row: ComparisonRow) -> str:
-        called, why = _called(comparison, row.finding), page and obstacle_text(row)
-        called = called.upper() if row.finding in FAILED else called
+    def finding(row: Comparison) -> str:
+        called, why = _called(comparison, outcome(row)), page and obstacle_text(row)
+        called = called.upper() if row.why == "wrong" else called
         return f"{called}: {why}" if why else called
 
     def median(found: Interval | None) -> str:
         return numbers.quantity(found and found.median_ns, comparison.unit)
 
-    columns: list[Column[ComparisonRow]] = [
-        Column("what", label, text=True, folds=True),
-        Column("before", lambda row: median(row.before)),
-        Column("after", lambda row: median(row.after)),
+    columns: list[Column[Comparison]] = [
+        Column("what", lambda row: label(comparison, row), text=True, folds=True),
+        Column("before", lambda row: median(row.second.ns)),
+        Column("after", lambda row: median(row.first.ns)),
         Column(_change_heading(comparison), change_text),
     ]
     if page:
         columns.append(Column("difference", lambda row: median(row.difference)))
     if p:
         shown = lambda p: numbers.ABSENT if p is None else f"{p:.2g}"
-        columns.append(Column("p", lambda row: shown(row.judgement.p)))
+        columns.append(Column("p", lambda row: shown(row.p)))
     return [*columns, Column("finding", finding, text=True)]
 
 
@@ -342,20 +340,21 @@ def _change_heading(comparison: ComparedFiles) -> str:
 
 
 def _table_of(
-    title: str, columns: list[Column[ComparisonRow]], rows: Sequence[ComparisonRow], **more: Any
+    title: str, columns: list[Column[Comparison]], rows: Sequence[Comparison], **more: Any
 ) -> TextTable:
-    styles = [_STYLES.get(row.finding, "") for row in rows]
+    styles = [_STYLES.get(outcome(row), "") for row in rows]
     return table_of(title, columns, rows, styles=styles, what="cell", **more)
 
 
-def label(row: ComparisonRow) -> str:
+def label(comparison: ComparedFiles, row: Comparison) -> str:
     """A row's cell or setting in a few words."""
-    return f"{row.label}, exposed" if row.figure == "exposed" else row.label
+    name = comparison.labels.get(row.second.id, row.second.id)
+    return f"{name}, exposed" if row.figure == "exposed" else name
 
 
-def _ratio(row: ComparisonRow) -> Contrast | None:
+def _ratio(row: Comparison) -> Contrast | None:
     """After over before; None of exposed costs, which are compared by their difference."""
-    c = row.judgement.contrast
+    c = row.contrast
     return c if c and c.scale == "ratio" else None
 
 
@@ -364,16 +363,16 @@ def rows_for_programs(comparison: ComparedFiles) -> list[dict[str, Any]]:
     return [
         {
             "file": side.file,
-            "id": row.id,
-            "label": label(row),
+            "id": row.second.id,
+            "label": label(comparison, row),
             "unit": comparison.unit,
-            **_ends("before", row.before, row),
-            **_ends("after", row.after, row),
+            **_ends("before", row.second.ns, row),
+            **_ends("after", row.first.ns, row),
             **{f"ratio{end}": getattr(_ratio(row), name, None) for end, name in _ENDS.items()},
             **_ends("difference", row.difference, row),
-            "p": row.judgement.p,
-            "finding": row.finding,
-            "why": row.judgement.why if row.finding == "undecided" else "",
+            "p": row.p,
+            "answer": row.answer,
+            "why": row.why,
             "reason": obstacle_text(row),
         }
         for side in comparison.others
@@ -384,10 +383,10 @@ def rows_for_programs(comparison: ComparedFiles) -> list[dict[str, Any]]:
 _ENDS = {"": "value", "_low": "low", "_high": "high"}
 
 
-def _ends(name: str, found: Interval | None, row: ComparisonRow) -> dict[str, float | None]:
+def _ends(name: str, found: Interval | None, row: Comparison) -> dict[str, float | None]:
     """A figure's fields; of a trial's medians without the ends of an interval."""
     known = (None,) * 3 if found is None else (found.median_ns, found.low_ns, found.high_ns)
-    shown = known if row.figure else (known[0], None, None)
+    shown = known if row.figure != "metric" else (known[0], None, None)
     return {f"{name}{end}": value for end, value in zip(_ENDS, shown, strict=True)}
 
 
@@ -401,7 +400,7 @@ _OBSTACLES = {
 }
 
 
-def obstacle_text(row: ComparisonRow) -> str:
+def obstacle_text(row: Comparison) -> str:
     """Why a row is not compared; empty for one that is."""
     o = row.obstacle
     if o is None:
@@ -456,31 +455,30 @@ def refuse_unlike(baseline: str, other: str, unlike: Sequence[ConditionDifferenc
 def check_comparable(comparison: ComparedFiles) -> None:
     """UserError where no row could be compared."""
     first = comparison.rows[0]
-    if all(row.finding == "not_comparable" for row in comparison.rows):
+    if all(row.why == "not_comparable" for row in comparison.rows):
         raise UserError(
-            f"nothing could be compared: {label(first)}: {obstacle_text(first)}",
+            f"nothing could be compared: {label(comparison, first)}: {obstacle_text(first)}",
             comparison.others[0].file,
             "both sides with figures of the same cells",
         )
 
 
-def change_text(row: ComparisonRow) -> str:
+def change_text(row: Comparison) -> str:
     """``+2.0 to +8.3 %``, or in ns of exposed costs, which are compared by their difference.
 
     The interval alone: it is of the launches, pair by pair, and its middle need not be what the two
     medians differ by."""
-    c = row.judgement.contrast
-    return numbers.change(c.low, c.high, c.scale) if c else numbers.ABSENT
+    return row.change() or numbers.ABSENT
 
 
 def _table(comparison: ComparedFiles, side: ComparedFile, every: bool) -> TextTable:
     """The rows that differ or have become wrong, and with `every` all, with their p values; below
     them what limits the answer of this file."""
     own = side.rows
-    rows = [row for row in own if every or row.finding in (*CERTAIN, *FAILED)]
+    rows = [row for row in own if every or outcome(row) in _SHOWN]
     # How many rows were left out for each reason, numbers in it aside.
     reasons = grouped(
-        (row for row in own if row.finding in ("not_comparable", "error")),
+        (row for row in own if row.obstacle),
         lambda row: re.sub("[0-9]+", "N", obstacle_text(row)),
     )
     notes = [

@@ -175,14 +175,14 @@ def test_launches_of_one_cluster_become_one_unit():
 
 
 def compared(before, after) -> str:
-    """The finding of a cell in two runs made one after the other."""
+    """The answer for a cell in two runs made one after the other."""
     contexts = contexts_of(before + after)
     times = [
         msgspec.structs.replace(c, started_utc=f"2026-01-01T00:00:{i:02d}Z")
         for i, c in enumerate(contexts)
     ]
     sides = [summarise(times, records) for records in (before, after)]
-    return compare(sides[0], sides[1:], times)[0][0].finding
+    return compare(sides[0], sides[1:], times)[0][0].answer
 
 
 def short(rng, median, prefix):
@@ -194,9 +194,9 @@ def short(rng, median, prefix):
 
 def test_a_large_change_between_two_runs_is_found():
     rng = np.random.default_rng(7)
-    assert compared(short(rng, 12.5, "a"), short(rng, 125.0, "b")) == "worse"
+    assert compared(short(rng, 12.5, "a"), short(rng, 125.0, "b")) == "slower"
     found = [compared(short(rng, 12.5, "a"), short(rng, 12.5 * 2.9, "b")) for _ in range(20)]
-    assert found.count("worse") >= 19, (
+    assert found.count("slower") >= 19, (
         "2.9 times at 3 % between launches was once passed as no difference"
     )
 
@@ -204,7 +204,7 @@ def test_a_large_change_between_two_runs_is_found():
 def test_a_run_compared_with_its_repeat_is_seldom_called_different():
     rng = np.random.default_rng(8)
     alarms = sum(
-        compared(short(rng, 12.5, "a"), short(rng, 12.5, "b")) in ("worse", "better")
+        compared(short(rng, 12.5, "a"), short(rng, 12.5, "b")) in ("slower", "cheaper")
         for _ in range(100)
     )
     assert stats.binom.sf(alarms - 1, 100, 0.05) > 1e-3, f"{alarms} of 100"

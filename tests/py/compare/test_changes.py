@@ -11,8 +11,9 @@ import pytest
 from scipy import stats
 
 from linewright.analysis import summarise
-from linewright.compare.changes import compare, turns
-from linewright.compare.compared_files import Obstacle
+from linewright.analysis.comparison import Obstacle
+from linewright.compare.changes import compare, launches_in_turns
+from linewright.compare.compared_files import outcome
 from linewright.schema import Context, Record
 from support.analysis_samples import cell, context, contexts_of, points, published, record, together
 
@@ -73,21 +74,26 @@ def test_launches_in_turns_are_recognised():
             for i, s in enumerate(seconds)
         ]
 
-    assert turns(began("a", (0, 6)), began("b", (2, 4))) == {
+    assert launches_in_turns(began("a", (0, 6)), began("b", (2, 4))) == {
         f"a{i:015x}": f"b{i:015x}" for i in range(2)
     }
-    assert len(turns(began("a", (0, 6)), began("b", (2, 4)))) == 2, "A B B A"
-    assert len(turns(began("a", (0, 6, 8)), began("b", (2, 4, 10)))) == 3, "A B B A A B"
-    assert turns(began("a", (0, 4)), began("b", (2, 6))) == {}, (
+    assert len(launches_in_turns(began("a", (0, 6)), began("b", (2, 4)))) == 2, "A B B A"
+    assert len(launches_in_turns(began("a", (0, 6, 8)), began("b", (2, 4, 10)))) == 3, "A B B A A B"
+    assert launches_in_turns(began("a", (0, 4)), began("b", (2, 6))) == {}, (
         "A B A B: the drift always falls on B"
     )
-    assert turns(began("a", (0, 2)), began("b", (4, 6))) == {}, "one run after the other"
-    assert turns(began("a", (0, 2)), began("b", (1,))) == {} and turns([], []) == {}
-    assert turns(began("a", (0,)), began("b", (2,))) == {}, (
+    assert launches_in_turns(began("a", (0, 2)), began("b", (4, 6))) == {}, (
+        "one run after the other"
+    )
+    assert (
+        launches_in_turns(began("a", (0, 2)), began("b", (1,))) == {}
+        and launches_in_turns([], []) == {}
+    )
+    assert launches_in_turns(began("a", (0,)), began("b", (2,))) == {}, (
         "any two runs of one launch are next to each other"
     )
     other = [msgspec.structs.replace(c, machine_id="1" * 16) for c in began("b", (2, 4))]
-    assert turns(began("a", (0, 6)), other) == {}, (
+    assert launches_in_turns(began("a", (0, 6)), other) == {}, (
         "machines that were measured at the same time share no state"
     )
 
@@ -105,7 +111,7 @@ def test_a_run_against_its_like_is_seldom_called_different(in_turns, drift):
             in_turns=in_turns,
             drift=drift,
         )
-        wrong += any(c.finding in ("worse", "better") for c in found)
+        wrong += any(c.differs for c in found)
     assert stats.binom.sf(wrong - 1, 40, 0.05) > 1e-3, f"{wrong} of 40 runs"
 
 
@@ -113,8 +119,8 @@ def test_the_chance_of_one_false_change_is_that_of_all_cells_together():
     """Eighty cells of equal cost in each of three comparisons."""
     rng, costs = np.random.default_rng(5), points(FORMS | {f"form{i}": 5.0 for i in range(77)})
     found = [c for _ in range(3) for c in pair(rng, costs, own=0.1)]
-    assert len(found) == 240 and {c.finding for c in found} <= {"same", "undecided"}
-    assert min(c.judgement.contrast.p for c in found) < 0.01, "some cells would be by themselves"
+    assert len(found) == 240 and {c.answer for c in found} <= {"same", "undecided"}
+    assert min(c.contrast.p for c in found) < 0.01, "some cells would be by themselves"
 
 
 @pytest.mark.parametrize("order", [AABB, ABAB, ABBA], ids=["A A B B", "A B A B", "A B B A"])
@@ -147,7 +153,7 @@ def test_a_drift_is_no_change_in_whatever_order_the_launches_were_taken(order):
             ]
             for side, seconds in zip(sides, order, strict=True)
         ]
-        wrong += any(c.finding in ("worse", "better") for c in changes(*warmed, order))
+        wrong += any(c.differs for c in changes(*warmed, order))
     assert stats.binom.sf(wrong - 1, 40, 0.05) > 1e-3, f"{wrong} of 40 runs"
 
 
@@ -157,16 +163,16 @@ def test_a_large_contended_change_on_a_quiet_machine_is_found():
     costs = points({}, contended=FORMS)
     for in_turns in (False, True):
         found = pair(rng, costs, dict.fromkeys(FORMS, 2.9), in_turns, shared=0.01, own=0.003)
-        assert [c.finding for c in found] == ["worse"] * 3
-        assert all(c.judgement.contrast.value == pytest.approx(2.9, rel=0.1) for c in found)
+        assert [c.answer for c in found] == ["slower"] * 3
+        assert all(c.contrast.value == pytest.approx(2.9, rel=0.1) for c in found)
 
 
 def test_planted_changes_are_found_and_sorted_by_size():
     rng = np.random.default_rng(3)
     factors = {"lock_add": 1.2, "lock_xadd": 0.7}
     found = pair(rng, points(FORMS), factors, in_turns=True)
-    assert [(c.label.split()[1], c.finding) for c in found] == [
-        ("lock_xadd", "better"), ("lock_add", "worse"), ("prefetchw_lock_add", "same"),
+    assert [(c.second.form, c.answer) for c in found] == [
+        ("lock_xadd", "cheaper"), ("lock_add", "slower"), ("prefetchw_lock_add", "same"),
     ]  # fmt: skip
 
 
@@ -174,12 +180,12 @@ def test_identical_code_bounds_what_is_called_faster():
     """Byte-identical loops differed by 41 % in one run: a change no larger than that is nothing."""
     rng = np.random.default_rng(4)
     costs = points({"lock_add": 5.0, "builtin_add": 5.0 * 1.41, "lock_xadd": 6.0})
-    found = {c.label.split()[1]: c for c in pair(rng, costs, {"lock_xadd": 0.8}, in_turns=True)}
-    assert found["lock_xadd"].judgement.why == "wide"
+    found = {c.second.form: c for c in pair(rng, costs, {"lock_xadd": 0.8}, in_turns=True)}
+    assert found["lock_xadd"].why == "wide"
     quiet = points({"lock_add": 5.0, "builtin_add": 5.0, "lock_xadd": 6.0})
-    assert {c.label.split()[1]: c for c in pair(rng, quiet, {"lock_xadd": 0.8}, in_turns=True)}[
+    assert {c.second.form: c for c in pair(rng, quiet, {"lock_xadd": 0.8}, in_turns=True)}[
         "lock_xadd"
-    ].finding == "better"
+    ].answer == "cheaper"
 
 
 def test_among_work_the_exposed_cost_is_compared():
@@ -197,9 +203,9 @@ def test_among_work_the_exposed_cost_is_compared():
         for r in together(costs, rng, prefix="b", shared=0.01)
     ]
     (same,) = changes(before, placed, ABBA)
-    assert (same.finding, same.figure) == ("same", "exposed")
+    assert (same.answer, same.figure) == ("same", "exposed")
     (slower,) = changes(before, together([(c, ns + 4) for c, ns in costs], rng, prefix="b"), ABBA)
-    assert slower.finding == "worse" and slower.difference.low_ns < 4 < slower.difference.high_ns
+    assert slower.slower and slower.difference.low_ns < 4 < slower.difference.high_ns
     bare = [msgspec.structs.replace(r, baseline_ns=[]) for r in before]
     assert changes(bare, bare)[0].obstacle.kind == "no_baseline"
 
@@ -208,17 +214,17 @@ def test_one_launch_decides_nothing():
     rng = np.random.default_rng(6)
     one = together(points({"lock_add": 5.0}), rng, count=1, prefix="a")
     (found,) = changes(one, together(points({"lock_add": 9.0}), rng, count=1, prefix="b"))
-    assert (found.finding, found.judgement.why) == ("undecided", "one_launch")
+    assert (found.answer, found.why) == ("undecided", "one_launch")
     four = together(points({"lock_add": 5.0}), rng, count=4, prefix="a")
     (found,) = changes(four, together(points({"lock_add": 9.0}), rng, count=4, prefix="b"))
-    assert (found.finding, found.judgement.why) == ("undecided", "few_launches")
+    assert (found.answer, found.why) == ("undecided", "few_launches")
 
 
 def test_what_cannot_be_compared_says_why():
     good = together(points({"lock_add": 5.0}), np.random.default_rng(7), prefix="a")
     missing = [record(cell("lock_add"), status="unavailable", reason="no lse here")]
     (change,) = changes(good, missing)
-    assert (change.finding, change.judgement.contrast, change.obstacle) == (
+    assert (change.why, change.contrast, change.obstacle) == (
         "not_comparable", None, Obstacle("status", "after", "unavailable", "no lse here"),
     )  # fmt: skip
     contexts, table = published()
@@ -257,13 +263,13 @@ def simulations(costs, seed, after=1.0, count=2):
 @pytest.mark.parametrize("count", [1, 2])
 def test_two_simulations_are_compared_exactly_and_with_no_launches(count: int) -> None:
     costs = points({"lock_add": 5.0, "lock_xadd": 6.0})
-    for after, found in ((1.0, "same"), (1.02, "worse"), (0.98, "better"), (1.0002, "same")):
+    for after, found in ((1.0, "same"), (1.02, "slower"), (0.98, "cheaper"), (1.0002, "same")):
         (one, left), (two, right) = simulations(costs, 7, after, count)
         rows = compare(summarise(left, one), [summarise(right, two)], [*left, *right])[0]
         alone = [row for row in rows if row.figure == "issue"]
-        assert alone and {row.finding for row in alone} == {found}
+        assert alone and {row.answer for row in alone} == {found}
         for row in alone:
-            c = row.judgement.contrast
+            c = row.contrast
             assert c.low == c.value == c.high == pytest.approx(after, abs=1e-9)
 
 
@@ -274,7 +280,7 @@ def test_of_two_simulations_the_issue_interval_stands_in_for_a_withheld_cost() -
         for side in (summarise(left, one), summarise(right, two))
     ]
     (row,) = compare(sides[0], [sides[1]], [*left, *right])[0]
-    assert (row.figure, row.finding) == ("issue", "worse") and row.before is not None
+    assert (row.figure, row.answer) == ("issue", "slower") and row.second.ns is not None
     (row,) = compare(sides[0], [sides[1]])[0]
     assert row.obstacle == Obstacle("withheld", "before", "not_proportional")
 
@@ -284,4 +290,4 @@ def test_a_simulation_and_a_measurement_are_not_compared_exactly() -> None:
     (one, left), (two, right) = simulations(costs, 7, 1.02)
     right = [msgspec.structs.replace(c, target="local") for c in right]
     rows = compare(summarise(left, one), [summarise(right, two)], [*left, *right])[0]
-    assert {row.finding for row in rows} <= {"undecided", "not_comparable"}
+    assert {outcome(row) for row in rows} <= {"undecided", "not_comparable"}

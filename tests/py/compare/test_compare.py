@@ -71,7 +71,7 @@ def test_json_and_csv_say_the_same(command, pair):
     told = json.loads(command("compare", *pair, "--format", "json").stdout)
     rows = list(csv.DictReader(io.StringIO(command("compare", *pair, "--format", "csv").stdout)))
     assert [r["id"] for r in told["rows"]] == [r["id"] for r in rows]
-    assert [r["finding"] for r in rows] == ["worse", "better", "same", "same"]
+    assert [r["answer"] for r in rows] == ["slower", "cheaper", "same", "same"]
     first = told["rows"][0]
     assert first["ratio_low"] < 1.5 < first["ratio_high"] and float(
         rows[0]["ratio"]

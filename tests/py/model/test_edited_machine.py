@@ -137,9 +137,9 @@ def test_what_an_edit_changes_is_a_band_and_what_it_does_not_is_nothing(capsys, 
         ends = [row[name] for name in ("ratio_low", "ratio", "ratio_high")]
         assert ends == sorted(ends)
         if "llsc" in cell:
-            assert row["finding"] == "same" and ends == [1, 1, 1]
+            assert row["answer"] == "same" and ends == [1, 1, 1]
     (slower,) = (row for cell, row in rows.items() if "/ldadd/" in cell and "/none/" in cell)
-    assert slower["finding"] == "worse"
+    assert slower["answer"] == "slower"
     assert slower["ratio_low"] < 36 / 4.3 and slower["ratio_high"] > 40 / 4.33
     assert slower["ratio_high"] < 12, "the model's error of this cell is the same on both sides"
 

@@ -283,8 +283,8 @@ def test_two_machines_share_no_drift():
             sides.append((known, summarise(known, records)))
         (knew, before), (now, after) = sides
         ((change,),) = compare(before, [after], [*knew, *now])
-        c = change.judgement.contrast
-        assert change.finding == ("worse" if slow > 1 else "better")
+        c = change.contrast
+        assert change.answer == ("slower" if slow > 1 else "cheaper")
         assert c.low < slow < c.high and c.high / c.low < 1.25
 
 

@@ -567,7 +567,7 @@ def test_boots_are_saved_and_compared(command, tmp_path):
     assert changed.returncode == 1 and "1 worse" in changed.stdout and "% " in changed.stdout
     assert "a boot's own luck is not in the interval" in changed.stdout
     same = command("compare", "before.jsonl", "same.jsonl", "--format", "json")
-    assert same.returncode == 0 and json.loads(same.stdout)["rows"][0]["finding"] == "same"
+    assert same.returncode == 0 and json.loads(same.stdout)["rows"][0]["answer"] == "same"
     both = command("compare", "before.jsonl", "same.jsonl", "after.jsonl", "--fail-above", "90%")
     assert both.returncode == 0 and "shown to be no more than 90 % worse: passed" in both.stdout
 
@@ -628,11 +628,11 @@ def test_several_boots_carry_their_own_luck():
         ]
         found = boots.compare(sides, CompareOptions())
         assert not found.others[0].few_boots
-        trials, wrong = trials + 1, wrong + (found.rows[0].finding in ("worse", "better"))
+        trials, wrong = trials + 1, wrong + (found.rows[0].differs)
     assert stats.binom.sf(wrong - 1, trials, ALPHA) > 1e-3, wrong
     far = file_of([1.3 * np.exp(rng.normal(0, 0.03, 10)) for _ in range(4)], "c")
     (found,) = boots.compare([sides[0], far], CompareOptions()).rows
-    assert found.finding == "worse"
+    assert found.slower
 
 
 @on_x86
