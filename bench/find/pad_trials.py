@@ -30,12 +30,12 @@ from in_tree import ROOT
 import numpy as np
 from scipy import stats
 
+from linewright.analysis.comparison import Comparison
 from linewright.analysis.hypothesis_tests import ALPHA
 from linewright.run.interrupts import Interrupts
 from linewright.run.place import Place
 from linewright.run.programs import find_preload
 from linewright.trial import engine, heap_padding
-from linewright.trial.interim_analysis import AgainstBaseline
 from linewright.trial.runner import Helper, Runs
 from linewright.trial.trial_file import Session, TrialSetting
 
@@ -85,9 +85,7 @@ def session(kind: str, options: argparse.Namespace, path: Path) -> Session:
     )
 
 
-def trial(
-    kind: str, options: argparse.Namespace, path: Path, interrupts: Interrupts
-) -> AgainstBaseline:
+def trial(kind: str, options: argparse.Namespace, path: Path, interrupts: Interrupts) -> Comparison:
     about = session(kind, options, path)
     finished = engine.run(about, Runs(HELPER, about.command, "wall", interrupts))
     if finished.interrupted:
@@ -119,16 +117,15 @@ def rate(hits: int, trials: int) -> str:
     return f"{hits} of {trials} (exact 95 % interval {100 * low:.1f} to {100 * high:.1f} %)"
 
 
-def mean_change(found: list[AgainstBaseline]) -> str:
+def mean_change(found: list[Comparison]) -> str:
     """Over trials: each trial's estimate is one figure."""
-    logs = np.log1p([c.change_percent.value / 100 for c in found if c.change_percent])
+    known = [c.contrast for c in found if not c.obstacle]
+    logs = np.log([c.value for c in known])
     if logs.size < 2:
         return "no mean"
     half = stats.t.ppf(0.975, logs.size - 1) * logs.std(ddof=1) / np.sqrt(logs.size)
     middle, low, high = (100 * np.expm1(logs.mean() + d) for d in (0.0, -half, half))
-    wide = statistics.median(
-        c.change_percent.high - c.change_percent.low for c in found if c.change_percent
-    )
+    wide = statistics.median(100 * (c.high - c.low) for c in known)
     return (
         f"mean change {middle:+.2f} % ({low:+.2f} to {high:+.2f}), median width of a trial's "
         f"interval {wide:.1f} points"
@@ -160,14 +157,12 @@ def main() -> int:
                 check_planted(path)
             began = time.monotonic()
             answers = [trial(kind, options, path, interrupts) for _ in range(options.trials)]
-            better, worse = (
-                sum(a.different and a.better is side for a in answers) for side in (True, False)
-            )
+            better, worse = sum(a.cheaper for a in answers), sum(a.slower for a in answers)
             print(f"{kind:32s} better {better}, worse {worse} of {len(answers)}; "
 f"{mean_change(answers)};"
                   f" {time.monotonic() - began:.0f} s", flush=True)  # fmt: skip
             if kind == PLANTED:
-                found = [a.different and a.better for a in answers]
+                found = [a.cheaper for a in answers]
             else:
                 wrong, total = wrong + better + worse, total + len(answers)
     print(f"load {os.getloadavg()[0]:.1f} at the end")

@@ -284,8 +284,9 @@ def _show(session, finished, name: str, as_json: bool) -> None:
     said = trial_document.document(session, finished.samples, finished.verdict)
     if as_json:
         failures = render_all(trial_document.failures(session, finished.samples))
-        data = {"session": session, "verdict": finished.verdict, "failures": failures}
-        print_json(data | {"file": name, "document": said})
+        needed = finished.verdict.rounds_needed
+        data = {"session": session, "verdict": finished.verdict, "rounds_needed": needed}
+        print_json(data | {"failures": failures, "file": name, "document": said})
     else:
         print_tables(said, console_for(sys.stdout))
         sys.stdout.flush()

@@ -22,7 +22,7 @@ from linewright.say.document import Document, TextTable, document_of
 from linewright.say.machine_lines import EMULATED, describe, frequency_text, of_run
 from linewright.say.model_error import errors_text
 from linewright.say.name_words import FEW_LAUNCHES, LEFT_OPEN, WITHHELD, in_english
-from linewright.say.phrases import more_text
+from linewright.say.phrases import PROGRAM_WORDS, more_text
 from linewright.say.sentence import Sentence, render_all, sentence, sentence_as_written
 from linewright.schema import Interval
 
@@ -31,7 +31,6 @@ MOST_NAMED = 3
 _STYLES = {"slower": "bad", "cheaper": "good", "wrong": "alarm"}
 _CALLED = {"same": "the same", "wrong": "wrong now", "not_comparable": "not comparable"}
 _OF_TIMES = {"cheaper": "faster"}
-_OF_PROGRAMS = {"cheaper": "better", "slower": "worse"}
 _IN_TURNS = "`linewright compare --measure` takes the launches in turns"
 _ORDERS = {
     "": "",
@@ -98,7 +97,7 @@ def _conditions(side: ComparedFile) -> list[str]:
 
 def _called(comparison: ComparedFiles, found: str) -> str:
     """What people read for an outcome."""
-    names = _OF_PROGRAMS if comparison.baseline.sessions else _OF_TIMES
+    names = PROGRAM_WORDS if comparison.baseline.sessions else _OF_TIMES
     return {**_CALLED, **names}.get(found, found)
 
 

@@ -195,6 +195,10 @@ def all_within_text(same: Iterable[Judgement]) -> str:
 _SCALES = {"ratio": " back to back", "ns": " with work"}
 
 
+PROGRAM_WORDS = {"cheaper": "better", "slower": "worse"}
+"""Answers of a program's metric, of which more may be what is wanted."""
+
+
 def figure_text(ns: float, f: Finding) -> str:
     """A figure of a finding: a time, or what is exposed of it."""
     kind = " with its work" if f.withheld else " exposed" if f.figure == "exposed" else ""

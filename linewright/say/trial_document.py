@@ -8,27 +8,20 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 from linewright import numbers, policy
+from linewright.analysis.comparison import Comparison
 from linewright.say.columns import Column, table_of
 from linewright.say.document import Document, TextTable, document_of
-from linewright.say.phrases import modes_text
+from linewright.say.phrases import PROGRAM_WORDS, modes_text
 from linewright.say.sentence import Sentence, sentence, sentence_as_written
-from linewright.schema import Estimate
-from linewright.trial.interim_analysis import (
-    AgainstBaseline,
-    SettingFigures,
-    TrialVerdict,
-    fewest_rounds,
-)
+from linewright.trial.interim_analysis import SettingFigures, TrialVerdict, fewest_rounds
 from linewright.trial.trial_file import ProgramRun, Session
 from linewright.trial.workload_sweep import SweepRun, judgement
 
 
-def change_text(change: Estimate | None) -> str:
+def change_text(c: Comparison) -> str:
     """``-3.02 to -1.60 %``, with fewer digits from 10 % on; the interval alone, since its middle,
     the estimate round by round, need not be what the two medians differ by."""
-    if change is None:
-        return numbers.ABSENT
-    return numbers.change(1 + change.low / 100, 1 + change.high / 100, "ratio", behind=2)
+    return numbers.ABSENT if c.obstacle else c.change(behind=2)
 
 
 def metric_text(session: Session) -> str:
@@ -49,24 +42,20 @@ _WHY = {
 def decisions(trial: TrialVerdict) -> list[Sentence]:
     """One sentence for each comparison with the baseline; one for all that are the same or
     undecided where they are many."""
-    same = [c for c in trial.comparisons if c.within_percent is not None]
-    unclear = [c for c in trial.comparisons if not c.different and c not in same]
+    same = [c for c in trial.comparisons if c.answer == "same"]
+    unclear = [c for c in trial.comparisons if c.answer == "undecided"]
     joined = [c for group in (same, unclear) if len(group) > MOST_EACH for c in group]
-    answer = [
-        _of([c.setting, c.baseline], _comparison(c, trial))
-        for c in trial.comparisons
-        if c not in joined
-    ]
+    answer = [_of(c.ids, _comparison(c, trial)) for c in trial.comparisons if c not in joined]
     if len(same) > MOST_EACH:
-        widest = numbers.at_most(max(c.within_percent for c in same) / 100)
-        text = f"{len(same)} settings are the same as {same[0].baseline} within {widest}."
-        answer.append(_of([c.setting for c in same], text))
+        widest = numbers.at_most(max(c.within for c in same))
+        text = f"{len(same)} settings are the same as {same[0].second.id} within {widest}."
+        answer.append(_of([c.first.id for c in same], text))
     if len(unclear) > MOST_EACH:
-        known = any(c.change_percent for c in unclear)
+        known = not all(c.obstacle for c in unclear)
         where = ": their intervals are below" if known else ": too few rounds for an interval"
-        text = f"{len(unclear)} settings are undecided against {unclear[0].baseline}{where}"
-        text += f"{_more_text(unclear)}."
-        answer.append(_of([c.setting for c in unclear], text))
+        text = f"{len(unclear)} settings are undecided against {unclear[0].second.id}{where}"
+        text += f"{_more_text(unclear, trial)}."
+        answer.append(_of([c.first.id for c in unclear], text))
     return answer
 
 
@@ -112,33 +101,31 @@ def limits(session: Session, trial: TrialVerdict) -> list[Sentence]:
     return [*answer, sentence(text, cells=[s.name for s in trial.settings], basis="settings")]
 
 
-def _comparison(c: AgainstBaseline, trial: TrialVerdict) -> str:
-    change = change_text(c.change_percent)
-    if c.change_percent is None:
+def _comparison(c: Comparison, trial: TrialVerdict) -> str:
+    setting, baseline, change = c.first.id, c.second.id, change_text(c)
+    if c.obstacle:
         return (
-            f"{c.setting}: undecided. Only {c.rounds} rounds have figures of both it and "
-            f"{c.baseline}{_more_text([c])}."
+            f"{setting}: undecided. Only {c.obstacle.what} rounds have figures of both it and "
+            f"{baseline}{_more_text([c], trial)}."
         )
-    if c.different:
-        return f"{c.setting}: {'better' if c.better else 'worse'} than {c.baseline}, {change}."
-    if c.within_percent is not None:
-        return (
-            f"{c.setting}: the same as {c.baseline} within "
-            f"{numbers.at_most(c.within_percent / 100)}, {change}."
-        )
+    if c.differs:
+        return f"{setting}: {PROGRAM_WORDS[c.answer]} than {baseline}, {change}."
+    if c.answer == "same":
+        return f"{setting}: the same as {baseline} within {numbers.at_most(c.within)}, {change}."
     if not trial.interim:
         return (
-            f"{c.setting}: so far {change} against {c.baseline}; this is judged at the next "
-            "interim analysis only."
+            f"{setting}: so far {change} against {baseline}; this is judged at the next interim "
+            "analysis only."
         )
     return (
-        f"{c.setting}: undecided against {c.baseline}; {change} remains possible{_more_text([c])}."
+        f"{setting}: undecided against {baseline}; {change} remains possible"
+        f"{_more_text([c], trial)}."
     )
 
 
-def _more_text(some: Sequence[AgainstBaseline]) -> str:
+def _more_text(some: Sequence[Comparison], trial: TrialVerdict) -> str:
     """What would decide the undecided."""
-    needed = max((c.rounds_needed or 0 for c in some), default=0)
+    needed = max((trial.rounds_needed.get(c.first.id, 0) for c in some), default=0)
     them = "it" if len(some) == 1 else "them"
     return f"; about {needed} rounds (--runs) would decide {them}" if needed else ""
 
@@ -164,7 +151,7 @@ def failures(session: Session, samples: Sequence[ProgramRun]) -> list[Sentence]:
 
 def document(session: Session, samples: Sequence[ProgramRun], trial: TrialVerdict) -> Document:
     """The decisions, then the figures of each setting, then what limits them."""
-    by_name = {c.setting: change_text(c.change_percent) for c in trial.comparisons}
+    by_name = {c.first.id: change_text(c) for c in trial.comparisons}
     columns: list[Column[SettingFigures]] = [
         Column("setting", lambda s: s.name, text=True, folds=True),
         Column("runs", lambda s: str(s.runs)),
@@ -218,6 +205,5 @@ def _four_digits(value: float | None) -> str:
     return numbers.plain(value)
 
 
-def _with_mark(comparison: AgainstBaseline) -> str:
-    mark = {True: " better", False: " worse", None: ""}[comparison.better]
-    return change_text(comparison.change_percent) + mark
+def _with_mark(c: Comparison) -> str:
+    return f"{change_text(c)} {PROGRAM_WORDS[c.answer]}" if c.differs else change_text(c)

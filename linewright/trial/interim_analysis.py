@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
+from linewright.analysis.comparison import Comparison, Obstacle, Side, compared, exactly
 from linewright.analysis.contrast import signed_rank
 from linewright.analysis.distributions import normal_cdf, normal_quantile
 from linewright.analysis.hypothesis_tests import (
@@ -27,7 +28,6 @@ from linewright.analysis.hypothesis_tests import (
 from linewright.analysis.intervals import finite, median
 from linewright.analysis.modes import Mode, modes
 from linewright.analysis.questions import QUESTIONS
-from linewright.schema import Estimate
 
 INTERIM_SHARES = (0.25, 0.5, 0.75, 1.0)
 
@@ -47,32 +47,13 @@ class SettingFigures(Struct, frozen=True, kw_only=True):
     metric's unit.)"""
 
 
-class AgainstBaseline(Struct, frozen=True, kw_only=True):
-    """One setting against the first."""
-
-    setting: str
-    baseline: str
-    rounds: int
-    """Rounds in which both ran."""
-    change_percent: Estimate | None
-    """Change of the metric; its interval excludes no change exactly where a difference is claimed,
-    at this interim analysis and among all settings. None: too few rounds."""
-    different: bool
-    better: bool | None
-    """None where no difference was found."""
-    rounds_needed: int | None = None
-    """Rounds in all that would probably decide an undecided comparison; None of a decided one, and
-    between two interim analyses."""
-    within_percent: float | None = None
-    """Of a setting that is shown to be the same as the baseline: what the difference is below; None
-    otherwise."""
-
-
 class TrialVerdict(Struct, frozen=True, kw_only=True):
     """What may be said after the rounds so far."""
 
     settings: list[SettingFigures]
-    comparisons: list[AgainstBaseline]
+    comparisons: list[Comparison]
+    """Each setting over the first.  An interval excludes no change exactly where a difference is
+    claimed, at this interim analysis and among all settings."""
     rounds: int
     planned: int
     interim: bool
@@ -82,6 +63,17 @@ class TrialVerdict(Struct, frozen=True, kw_only=True):
     why: str
     """``clear`` (every setting differs), ``precise`` (every interval is narrow enough), ``rounds``,
     or empty: go on."""
+
+    @property
+    def rounds_needed(self) -> dict[str, int]:
+        """For each undecided setting the rounds in all that would probably decide it; none between
+        two interim analyses."""
+        fewest = fewest_rounds(len(self.settings)) if len(self.settings) > 1 else 0
+        return {
+            c.first.id: max(launches_needed(c), fewest)
+            for c in self.comparisons
+            if self.interim and c.answer == "undecided"
+        }
 
 
 def schedule(settings: Sequence[str], rounds: int, seed: int) -> list[tuple[int, str]]:
@@ -151,7 +143,7 @@ def analyse(
     )
 
 
-def _compare(runs: MetricByRound, alpha: float, higher_is_better: bool) -> list[AgainstBaseline]:
+def _compare(runs: MetricByRound, alpha: float, higher_is_better: bool) -> list[Comparison]:
     """Each setting against the first at this error rate; at none, nothing is claimed."""
     baseline, *others = (
         {n: value for n, value in own.items() if value is not None and 0 < value < math.inf}
@@ -160,49 +152,39 @@ def _compare(runs: MetricByRound, alpha: float, higher_is_better: bool) -> list[
     found = [signed_rank(own, baseline) for own in others]
     adjusted = holm(found)
     left = sum(p is not None and p >= alpha for p in adjusted)
-    answers, asked = [], QUESTIONS["trial"]
+    first, asked = _side(next(iter(runs)), baseline), QUESTIONS["trial"]
+    answers = []
     for name, own, c, p in zip(list(runs)[1:], others, found, adjusted, strict=True):
-        change = None
         if c:
             # The level at which Holm's step judges this one: interval and claim then agree.
             confidence = 1 - (alpha or ALPHA) * (c.p / p if p < alpha else 1 / left)
             c = signed_rank(own, baseline, confidence)
-            if c.high < math.inf:
-                value, low, high = (100 * (end - 1) for end in (c.value, c.low, c.high))
-                change = Estimate(value=value, low=low, high=high, confidence=confidence)
         judgement = judge(
             c, p, alpha=alpha, same=asked.same.share if alpha else 0.0, small=asked.small,
             higher_is_better=higher_is_better,
         )  # fmt: skip
-        is_open = bool(alpha) and judgement.answer == "undecided"
-        needed = max(launches_needed(judgement), fewest_rounds(len(runs))) if is_open else None
-        answers.append(
-            AgainstBaseline(
-                setting=name,
-                baseline=next(iter(runs)),
-                rounds=len(own.keys() & baseline.keys()),
-                change_percent=change,
-                different=judgement.differs,
-                better=judgement.cheaper if judgement.differs else None,
-                rounds_needed=needed,
-                within_percent=100 * judgement.within if judgement.answer == "same" else None,
-            )
-        )
+        known = c is not None and c.high < math.inf
+        few = None if known else Obstacle("few_rounds", what=str(len(own.keys() & baseline.keys())))
+        answers.append(compared(judgement, "trial", _side(name, own), first, "metric", few))
     return answers
 
 
+def _side(name: str, runs: Mapping[int, float]) -> Side:
+    values = np.array(list(runs.values()))
+    return Side(id=name, form=name, ns=exactly(median(values)) if values.size else None)
+
+
 def _why(
-    comparisons: Sequence[AgainstBaseline],
+    comparisons: Sequence[Comparison],
     done: int,
     planned: int,
     precision: float,
     at_interim: bool,
 ) -> str:
-    if at_interim and comparisons and all(c.different for c in comparisons):
+    if at_interim and comparisons and all(c.differs for c in comparisons):
         return "clear"
     narrow = all(
-        c.different
-        or (c.change_percent and c.change_percent.high - c.change_percent.low <= 200 * precision)
+        c.differs or (not c.obstacle and c.contrast.high - c.contrast.low <= 2 * precision)
         for c in comparisons
     )
     if at_interim and comparisons and narrow:

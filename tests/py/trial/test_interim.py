@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from linewright.analysis.comparison import Obstacle
 from linewright.analysis.hypothesis_tests import ALPHA
 from linewright.trial.interim_analysis import (
     alpha_at,
@@ -54,7 +55,7 @@ def test_a_program_tried_against_itself_differs_at_most_as_often_as_promised(oth
     rng = np.random.default_rng(others)
     trials = 200
     wrong = sum(
-        any(c.different for c in trial(rng, [0.0] * (others + 1), precision=1e-9).comparisons)
+        any(c.differs for c in trial(rng, [0.0] * (others + 1), precision=1e-9).comparisons)
         for _ in range(trials)
     )
     assert stats.binom.sf(wrong - 1, trials, ALPHA) > 1e-3, wrong
@@ -66,33 +67,27 @@ def test_a_planted_slow_down_of_two_percent_is_found_and_zero_percent_is_not():
         slow, same = trial(
             rng, [0.0, 0.02, 0.0], planned=40, noise=0.008, precision=1e-9
         ).comparisons
-        assert slow.different and slow.better is False
-        assert 0 < slow.change_percent.low < 2 < slow.change_percent.high < 4
-        assert not same.different and same.better is None
-        assert same.change_percent.low < 0 < same.change_percent.high
+        assert slow.slower and 1 < slow.contrast.low < 1.02 < slow.contrast.high < 1.04
+        assert not same.differs and same.contrast.low < 1 < same.contrast.high
 
 
 def test_it_stops_early_when_the_answer_is_clear():
     found = trial(np.random.default_rng(10), [0.0, 0.3], planned=40)
     assert (found.stop, found.why) == (True, "clear") and found.rounds < 40
-    assert found.comparisons[0].change_percent.value == pytest.approx(30, rel=0.1)
+    assert found.comparisons[0].contrast.value == pytest.approx(1.3, rel=0.03)
 
 
 def test_it_stops_when_precise_enough_and_claims_nothing():
     found = trial(np.random.default_rng(11), [0.0, 0.0], planned=60, noise=0.002, precision=0.01)
-    assert found.why == "precise" and found.rounds < 60 and not found.comparisons[0].different
+    assert found.why == "precise" and found.rounds < 60 and not found.comparisons[0].differs
 
 
 @pytest.mark.parametrize(("percent", "same"), [(0.0, True), (4.0, False), (-12.0, False)])
 def test_what_is_shown_to_be_within_five_percent_is_the_same(percent, same):
     found = trial(np.random.default_rng(3), [0.0, percent / 100], noise=0.002).comparisons[0]
-    assert (found.within_percent is not None) == same
+    assert (found.answer == "same") == same == (found.within is not None)
     if same:
-        assert (
-            max(abs(found.change_percent.low), abs(found.change_percent.high))
-            == found.within_percent
-            <= 5
-        )
+        assert found.contrast.farthest == found.within <= 0.05
 
 
 def test_an_interval_excludes_no_change_exactly_where_a_difference_is_claimed():
@@ -100,22 +95,21 @@ def test_an_interval_excludes_no_change_exactly_where_a_difference_is_claimed():
     rng, answers = np.random.default_rng(8), set()
     for _ in range(40):
         for c in trial(rng, [0.0] * 5 + [0.01] * 5, planned=20, precision=1e-9).comparisons:
-            low, high = c.change_percent.low, c.change_percent.high
-            assert c.different == (low > 0 or high < 0)
-            answers.add(c.different)
+            assert c.differs == c.contrast.separate
+            answers.add(c.differs)
     assert answers == {True, False}
 
 
 def test_between_looks_nothing_is_claimed():
     runs = {s: {n: v + 0.001 * n for n in range(7)} for s, v in (("a", 1.0), ("b", 9.0))}
     found = analyse(runs, planned=20)
-    assert not found.interim and not found.stop and not found.comparisons[0].different
-    assert found.comparisons[0].change_percent.value > 700
+    assert not found.interim and not found.stop and not found.comparisons[0].differs
+    assert found.comparisons[0].contrast.value > 8 and not found.rounds_needed
 
 
 def test_higher_is_better_turns_the_judgement():
     found = trial(np.random.default_rng(12), [0.0, 0.1], higher_is_better=True)
-    assert found.comparisons[0].better is True
+    assert found.comparisons[0].cheaper
 
 
 def test_failed_runs_are_counted_and_never_averaged_in():
@@ -123,13 +117,11 @@ def test_failed_runs_are_counted_and_never_averaged_in():
     runs = {s: dict(enumerate(np.exp(rng.normal(0, 0.01, 20)))) for s in "ab"}
     runs["b"] |= dict.fromkeys(range(0, 20, 5))
     found = analyse(runs, planned=20)
-    assert (found.settings[1].runs, found.settings[1].failed, found.comparisons[0].rounds) == (
-        20,
-        4,
-        16,
-    )
+    assert (found.settings[1].runs, found.settings[1].failed) == (20, 4)
+    assert found.comparisons[0].contrast.launches == 16
     assert found.settings[1].median == pytest.approx(1, rel=0.02)
-    assert analyse({"a": {}, "b": {}}, planned=20).comparisons[0].change_percent is None
+    (none,) = analyse({"a": {}, "b": {}}, planned=20).comparisons
+    assert none.answer == "undecided" and none.obstacle == Obstacle("few_rounds", what="0")
 
 
 def test_a_bimodal_program_is_recognised():
