@@ -12,7 +12,6 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from linewright.analysis.comparison import Comparison, Side
-from linewright.analysis.plausible import distrust_of
 from linewright.analysis.summary import Summary
 from linewright.families import SPACING
 from linewright.schema import Situation
@@ -144,7 +143,7 @@ def _of(summaries: Iterable[Summary]) -> dict[_Who, dict[str, _ByDistance]]:
     """The cells that may be compared, by kind, then by half."""
     found: dict[_Who, dict[str, dict[int, Summary]]] = {}
     for s in summaries:
-        if s.cell.operation in SPACING.operations and s.usable and not distrust_of(s):
+        if s.cell.operation in SPACING.operations and s.usable and not s.distrust:
             situation = s.cell.situation.without("params", "contender")
             kind = _Who(s.cell.operation, s.cell.form, situation)
             half, distance = (s.cell.situation.param(name) for name in ("half", "bytes_apart"))

@@ -19,16 +19,13 @@ import numpy as np
 from msgspec import Struct
 
 from linewright.analysis import distributions
-from linewright.analysis.comparison import Comparison
-from linewright.analysis.drawn_ratios import cost_ratio
+from linewright.analysis.comparison import Comparison, Side
 from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
 from linewright.analysis.intervals import CONFIDENCE
 from linewright.analysis.summary import Summary, grouped
 from linewright.families import CACHE
 from linewright.schema import Cell, Estimate
 
-NEGLIGIBLE_PERCENT = 2.0
-"""A saving below this does not matter."""
 TRAPPED_NS = 200.0
 """Per line on clean lines: more than any processor takes, as much as a system call does."""
 
@@ -59,40 +56,20 @@ class Fit(Struct, frozen=True, kw_only=True):
         return sum(count * each.value for count, each in terms)
 
 
-class Saving(Struct, frozen=True, kw_only=True):
-    """One wait against a wait behind each entry, same list."""
-
-    group: Group
-    entry_bytes: int
-    entries: int
-    each_ns: float
-    once_ns: float
-    ids: tuple[str, str]
-    """Of both cells: a wait behind each entry, and one."""
-    percent: Estimate | None
-    """Saved of the time with a wait behind each; None with fewer launches than a claim needs."""
-
-    @property
-    def matters(self) -> bool:
-        """Shown to be more than negligible."""
-        return self.percent is not None and self.percent.low > NEGLIGIBLE_PERCENT
-
-    @property
-    def negligible(self) -> bool:
-        """Shown to be no more than negligible."""
-        return self.percent is not None and self.percent.high <= NEGLIGIBLE_PERCENT
-
-
 def concerns(cell: Cell) -> bool:
     """Whether a cell is a pass of cache maintenance."""
     return cell.operation in CACHE.operations and "entry_bytes" in cell.params
 
 
+def list_of(of: Cell | Side) -> tuple[Group, int, int]:
+    """Which list a pass is over: what its fit is for, the bytes of an entry, and the entries."""
+    param = of.situation.param
+    group = Group(of.form, str(param("state", "dirty_beyond")), int(param("align_bytes")))
+    return group, int(param("entry_bytes")), int(param("entries"))
+
+
 def group_of(cell: Cell) -> Group:
-    params = cell.params
-    return Group(
-        cell.form, str(params.get("state", "dirty_beyond")), int(params.get("align_bytes", 0))
-    )
+    return list_of(cell)[0]
 
 
 def terms_of(cell: Cell, line_bytes: int) -> tuple[int, int, int]:
@@ -201,29 +178,26 @@ def trapped(found: Iterable[Fit]) -> list[Fit]:
     return [f for f in idle if f.per_line.low > TRAPPED_NS]
 
 
-def savings(summaries: Iterable[Summary]) -> list[Saving]:
-    """Every list that was measured with both kinds of wait, by instruction, state, alignment and
-    entry size."""
-    pairs: dict[tuple[Group, int, int], dict[str, Summary]] = {}
-    for summary in usable(summaries):
-        params = summary.cell.params
-        key = (group_of(summary.cell), int(params["entry_bytes"]), int(params["entries"]))
-        pairs.setdefault(key, {})[str(params["wait"])] = summary
-    both = (item for item in sorted(pairs.items()) if len(item[1]) == 2)
-    return [_saving(key, waits["once"], waits["each"]) for key, waits in both]
+def saved(saving: Comparison) -> Estimate | None:
+    """Percent of the time with a wait behind each entry; None with fewer launches than a claim
+    needs."""
+    c = saving.contrast
+    if c is None or not c.enough(FEWEST_LAUNCHES):
+        return None
+    value, low, high = (100 * (1 - end) for end in (c.value, c.high, c.low))
+    return Estimate(value=value, low=low, high=high)
 
 
-def _saving(key: tuple[Group, int, int], once: Summary, each: Summary) -> Saving:
-    ratio = cost_ratio(once, each)
-    percent = None
-    if ratio and ratio.enough(FEWEST_LAUNCHES):
-        value, low, high = (100 * (1 - end) for end in (ratio.value, ratio.high, ratio.low))
-        percent = Estimate(value=value, low=low, high=high)
-    return Saving(
-        group=key[0], entry_bytes=key[1], entries=key[2],
-        each_ns=each.issue.median_ns, once_ns=once.issue.median_ns,
-        ids=(each.id, once.id), percent=percent,
-    )  # fmt: skip
+def matters(saving: Comparison) -> bool:
+    """Shown to be more than negligible."""
+    percent = saved(saving)
+    return percent is not None and percent.low > 100 * saving.same
+
+
+def negligible(saving: Comparison) -> bool:
+    """Shown to be no more than negligible, or to be none."""
+    percent = saved(saving)
+    return percent is not None and percent.high <= 100 * saving.same
 
 
 class OneWait(NamedTuple):
@@ -233,64 +207,41 @@ class OneWait(NamedTuple):
     ids: list[str]
     """Of all its lists."""
     answer: Literal["saves", "negligible", "too_few", "undecided"]
-    clearest: Saving | None
+    clearest: Comparison | None
     """Where most is shown to be saved; of what is undecided the widest interval."""
     vanishes_at: int | None
     """Smallest entry size in bytes from which on nothing that matters is saved."""
 
 
-def one_wait(every: Sequence[Saving]) -> list[OneWait]:
+def one_wait(every: Sequence[Comparison]) -> list[OneWait]:
     """The answer of each instruction over all sizes of entries."""
-    dirty = (s for s in every if s.group.state == "dirty_beyond" and s.group.align_bytes == 0)
+    groups = grouped(every, lambda s: list_of(s.second)[0])
     return [
-        OneWait(group.form, [i for s in own for i in s.ids], *_worth(own), vanishes_at(own))
-        for group, own in sorted(grouped(dirty, lambda s: s.group).items())
+        OneWait(
+            group.form, [i for s in own for i in reversed(s.ids)], *_worth(own), vanishes_at(own)
+        )
+        for group, own in sorted(groups.items())
+        if group.state == "dirty_beyond" and group.align_bytes == 0
     ]
 
 
-def _worth(own: Sequence[Saving]) -> tuple[str, Saving | None]:
-    if gains := [s for s in own if s.matters]:
-        return "saves", max(gains, key=lambda s: s.percent.low)
-    if all(s.negligible for s in own):
+def _worth(own: Sequence[Comparison]) -> tuple[str, Comparison | None]:
+    if gains := [s for s in own if matters(s)]:
+        return "saves", max(gains, key=lambda s: saved(s).low)
+    if all(map(negligible, own)):
         return "negligible", None
-    if any(s.percent is None for s in own):
+    if not all(map(saved, own)):
         return "too_few", None
-    return "undecided", max(own, key=lambda s: s.percent.high - s.percent.low)
+    return "undecided", max(own, key=lambda s: s.contrast.high - s.contrast.low)
 
 
-def vanishes_at(of_group: Sequence[Saving]) -> int | None:
+def vanishes_at(of_group: Sequence[Comparison]) -> int | None:
     """Smallest entry size from which on every measured list is shown to gain nothing that matters;
     None without one."""
     answer = None
-    for size in sorted({s.entry_bytes for s in of_group}, reverse=True):
-        if not all(s.negligible for s in of_group if s.entry_bytes == size):
+    by_size = grouped(of_group, lambda s: list_of(s.second)[1])
+    for size in sorted(by_size, reverse=True):
+        if not all(map(negligible, by_size[size])):
             break
         answer = size
     return answer
-
-
-ROLES = {
-    **dict.fromkeys([("clwb", "dirty_beyond"), ("dc_cvac", "dirty_beyond")], "map"),
-    **dict.fromkeys([("clflushopt", "clean"), ("dc_civac", "clean")], "unmap"),
-}
-
-
-def published_layout(
-    summaries: Iterable[Summary],
-) -> list[tuple[str, float, float, Estimate | None]]:
-    """The published experiment's rows: map and unmap, µs a pass with a wait behind each entry and
-    with one, change in percent.
-
-    Map is for-device (a clean), unmap is for-CPU (an invalidation); 2560 entries of 4 KiB.
-    """
-    rows = []
-    for saving in savings(summaries):
-        if (saving.entry_bytes, saving.entries, saving.group.align_bytes) != (4096, 2560, 0):
-            continue
-        role = ROLES.get((saving.group.form, saving.group.state))
-        if role:
-            p = saving.percent
-            change = p and Estimate(value=-p.value, low=-p.high, high=-p.low)
-            name = f"{role} ({saving.group.form})"
-            rows.append((name, saving.each_ns / 1e3, saving.once_ns / 1e3, change))
-    return sorted(rows, key=lambda row: row[0])

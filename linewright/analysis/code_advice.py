@@ -15,13 +15,11 @@ from linewright.analysis.findings import Finding
 from linewright.analysis.hypothesis_tests import Answer
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.pairs import READERS, defaults
+from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary, grouped
 from linewright.families import ONE_LINE
 from linewright.forms import made_of
 from linewright.schema import Interval
-
-LEAST_TRADED = 0.10
-"""A form that saves less than this here and costs more elsewhere is not named."""
 
 
 class FormAdvice(Struct, frozen=True):
@@ -114,7 +112,8 @@ def cheaper_forms(m: MachineAnswers) -> list[FormAdvice]:
     """Other forms that are shown to cost less than the default, alone or contended, those that save
     most first.
 
-    A gain below `LEAST_TRADED` that costs more elsewhere is no advice and is left out."""
+    A gain below the tolerance of question ``trade`` that costs more elsewhere is no advice and is
+    left out."""
     best: dict[str, tuple[Finding, Comparison]] = {}
     for f in m.of_width:
         row = f.best
@@ -133,7 +132,8 @@ def cheaper_forms(m: MachineAnswers) -> list[FormAdvice]:
         for f, row in ranked
         for name in [row.first.form]
     ]
-    return [a for a in advised if not a.loses or a.here.times >= 1 + LEAST_TRADED]
+    least = 1 + QUESTIONS["trade"].same.share
+    return [a for a in advised if not a.loses or a.here.times >= least]
 
 
 def _back_to_back(m: MachineAnswers) -> list[tuple[Finding, Comparison]]:

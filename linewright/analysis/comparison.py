@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from linewright import numbers, policy
 from linewright.analysis.contrast import difference_ns
@@ -129,6 +129,16 @@ class Comparison(Judgement, frozen=True, kw_only=True):
         if self.figure == "metric":
             return exactly(self.first.ns.median_ns - self.second.ns.median_ns)
         return difference_ns(self.contrast, self.second.ns.median_ns)
+
+    @property
+    def size(self) -> Interval | None:
+        """The difference without its sign, of two sides that are shown to differ."""
+        found = self.difference
+        if found is None or self.contrast.value >= self.contrast.neutral:
+            return found
+        return replace(
+            found, median_ns=-found.median_ns, low_ns=-found.high_ns, high_ns=-found.low_ns
+        )
 
     @property
     def few_launches(self) -> bool:

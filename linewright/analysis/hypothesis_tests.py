@@ -91,14 +91,14 @@ def judge(
     same: float,
     why: str = "",
     fewest: int = FEWEST_LAUNCHES,
-    small: bool = False,
+    count_small: bool = False,
     higher_is_better: bool = False,
 ) -> Judgement:
     """Cheaper, slower, same within `same` (a share, or ns) or undecided.
 
-    `why` says why there is no contrast; `fewest` launches allow a claim; `small`: of programs, a
-    difference that is shown counts even where it lies within `same`; `higher_is_better`: of a
-    metric of which more is what costs less."""
+    `why` says why there is no contrast; `fewest` launches allow a claim; `count_small`: of
+    programs, a difference that is shown counts even where it lies within `same`;
+    `higher_is_better`: of a metric of which more is what costs less."""
     if contrast is None:
         return undecided(why or "no_figure", same=same)
     if contrast.over == "nothing":
@@ -109,7 +109,7 @@ def judge(
         return undecided(few, contrast, p, same)
     judgement = undecided("model" if drawn else "wide", contrast, p, same)
     different = contrast.separate and (drawn or (p is not None and p < alpha))
-    if contrast.farthest <= same and not (different and small):
+    if contrast.farthest <= same and not (different and count_small):
         return msgspec.structs.replace(judgement, answer="same", why="", within=contrast.farthest)
     if not different:
         return judgement

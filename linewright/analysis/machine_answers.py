@@ -10,7 +10,7 @@ from functools import cached_property
 from linewright import architectures
 from linewright.analysis import cache_fit, setting_choice
 from linewright.analysis.bytes_apart import ApartAnswers, bytes_apart
-from linewright.analysis.cache_fit import Fit, Saving
+from linewright.analysis.cache_fit import Fit
 from linewright.analysis.comparison import Comparison
 from linewright.analysis.control import Floor, NoiseGroup, WorkLoop, floors, work_loop
 from linewright.analysis.crossovers import Crossover, crossovers
@@ -127,10 +127,6 @@ class MachineAnswers:
     @cached_property
     def cache_fits(self) -> list[Fit]:
         return cache_fit.fits(self.summaries, self.line_bytes)
-
-    @cached_property
-    def cache_savings(self) -> list[Saving]:
-        return cache_fit.savings(self.summaries)
 
     @cached_property
     def _asked(self) -> dict[str, list[Comparison]]:

@@ -13,7 +13,6 @@ from linewright.analysis.control import noise_group_of, pooled_interval
 from linewright.analysis.findings import plainest
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.pairs import defaults
-from linewright.analysis.plausible import distrust_of
 from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary, figure_of
 from linewright.forms import made_of
@@ -181,9 +180,9 @@ def _entry(own: Sequence[Summary], operation: str, loop: str, m: MachineAnswers)
     measured = [s for s in own if s.has_figures]
     if not measured:
         return Entry(default=None, why=own[0].status if own else "not_measured")
-    usable = [s for s in measured if not distrust_of(s)]
+    usable = [s for s in measured if not s.distrust]
     if not usable:
-        return Entry(default=None, why=distrust_of(measured[0]))
+        return Entry(default=None, why=measured[0].distrust)
     default = _default(usable, operation, loop)
     if figure_of(default) == "exposed" and default.exposed is None:
         return Entry(default=None, why="withheld" if default.withheld else "no_baseline")

@@ -17,9 +17,10 @@ import numpy as np
 from msgspec import Struct
 
 from linewright import architectures
-from linewright.analysis.contrast import Contrast
+from linewright.analysis.comparison import Comparison, compared, side_of
 from linewright.analysis.drawn_ratios import cost_ratio
-from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
+from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES, judge
+from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary, grouped, judged_near_or_far
 from linewright.forms import made_of
 from linewright.schema import Context
@@ -55,19 +56,11 @@ class CoreClass(Struct, frozen=True, kw_only=True):
     """Where one core behaves as if it performed one form."""
 
     machine_id: str
-    cpu: int
-    operation: str
-    form: str
-    width_bits: int
-    reference: str
-    """The same instruction behind a prefetch."""
+    comparison: Comparison
+    """The form over the same instruction behind a prefetch."""
     where: str
     """``near``, ``far``, ``all_far`` (expensive even behind the prefetch), ``mixed`` (lines differ)
     or ``undecided``."""
-    ids: tuple[str, str]
-    """Of the form's cell and the reference's."""
-    ratio: Contrast | None
-    """The form over the prefetched one, paired within launches."""
     near: int
     far: int
     undecided: int
@@ -121,7 +114,8 @@ def _core(s: Summary, beside: Summary, cycle_ns: float) -> CoreClass:
         if (reference := references.get(key)) and min(own[3], reference[3]) >= FEWEST_WINDOWS
     ]
     counts = Counter(c.where for c in lines)
-    where, ratio = "undecided", cost_ratio(s, beside)
+    where, ratio, asked = "undecided", cost_ratio(s, beside), QUESTIONS["near"]
+    judgement = judge(ratio, ratio and ratio.p, alpha=asked.alpha, same=asked.same.share)
     if ratio is not None and ratio.enough(FEWEST_LAUNCHES):
         own = s.of_launches("issue_ns")
         shared = [ns for launch, ns in beside.of_launches("issue_ns").items() if launch in own]
@@ -136,14 +130,8 @@ def _core(s: Summary, beside: Summary, cycle_ns: float) -> CoreClass:
         where = "undecided"  # whole launches differ, which no line explains
     return CoreClass(
         machine_id=s.machine_id,
-        cpu=_cpu(s),
-        operation=s.cell.operation,
-        form=s.cell.form,
-        width_bits=s.cell.width_bits,
-        reference=beside.cell.form,
+        comparison=compared(judgement, "near", side_of(s), side_of(beside)),
         where=where,
-        ids=(s.id, beside.id),
-        ratio=ratio,
         near=counts["near"],
         far=counts["far"] + counts["all_far"],
         undecided=counts["undecided"],
@@ -160,7 +148,11 @@ def _both_kinds(kinds: Sequence[str]) -> bool:
 def with_nearness(summaries: Sequence[Summary], contexts: Mapping[str, Context]) -> list[Summary]:
     """The same summaries; those of uncontended cells back to back say where their form seems to be
     performed."""
-    found = {(c.machine_id, c.cpu, c.form, c.width_bits): c for c in near_far(contexts, summaries)}
+    found = {
+        (c.machine_id, side.cpu, side.form, side.situation.width_bits): c
+        for c in near_far(contexts, summaries)
+        for side in [c.comparison.first]
+    }
     answers = []
     for s in summaries:
         core = found.get((s.machine_id, _cpu(s), s.cell.form, s.cell.width_bits))

@@ -13,8 +13,7 @@ from msgspec import Struct
 from linewright.analysis import bytes_apart, cache_fit
 from linewright.analysis.comparison import policy_of
 from linewright.analysis.control import identical_to
-from linewright.analysis.plausible import DISTRUSTED
-from linewright.analysis.summary import Summary, grouped
+from linewright.analysis.summary import DISTRUSTED, Summary, grouped
 from linewright.families import BASELINES, FLOORS, default_of, family_of
 from linewright.forms import made_of
 from linewright.schema import Cell, Situation
@@ -134,6 +133,16 @@ def of_operations(summaries: Sequence[Summary]) -> Pairs:
     pairs = [pair for own in situations.values() for pair in _operations(own)]
     pairs += itertools.combinations(cache_fit.longest_lists(usable), 2)
     return pairs + bytes_apart.pairs(summaries)
+
+
+def of_waits(summaries: Sequence[Summary]) -> Pairs:
+    """One wait over a wait behind each entry, for every list that was measured with both, by
+    instruction, state, alignment and entry size."""
+    lists: dict[tuple, dict[str, Summary]] = {}
+    for s in cache_fit.usable(summaries):
+        lists.setdefault(cache_fit.list_of(s.cell), {})[str(s.cell.params["wait"])] = s
+    waits = [own for _, own in sorted(lists.items())]
+    return [(own["once"], own["each"]) for own in waits if len(own) == 2]
 
 
 def _operations(members: Sequence[Summary]) -> Pairs:

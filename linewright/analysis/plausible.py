@@ -9,32 +9,18 @@ import msgspec
 from linewright.analysis.contrast import Contrast, paired_t
 from linewright.analysis.drawn_ratios import cost_ratio
 from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES, Judgement, holm, judge
+from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary, grouped, machines_of
 from linewright.families import BASELINES, FLOORS, ONE_LINE
 from linewright.schema import Cell, Context
 
 DOUBLED = 0.005
 """Relative distance from 2 within which a ratio is 'exactly 2.00'."""
-FALSE_ALARM = 0.01
-"""Chance that one cell of a run is said to be below its baseline, or one placebo to differ, though
-none is or does."""
-PLACEBO_MARGIN = 0.02
-"""Relative difference below which a placebo is not worth a warning, however certain."""
 ZERO_CYCLES = 0.1
 """An operation that loads, adds and stores costs at least this many cycles back to back; less was
 optimised away."""
 TICKS = 100
 """Fewest clock ticks in a batch for its percentiles to show under 1 % of the clock's step."""
-
-DISTRUSTED = frozenset({"emulated", "faster_than_floor", "doubled", "zero_cost", "same_cpu"})
-"""Flags that keep a cell out of every comparison."""
-
-
-def distrust_of(summary: Summary) -> str:
-    """The flag for which a cell's figure is not shown as what the cell costs; empty for none.  That
-    an emulator ran it is said once, of the whole machine."""
-    return min((DISTRUSTED - {"emulated"}) & set(summary.flags), default="")
-
 
 Neighbours = Mapping[tuple, list[Summary]]
 """The measured cells of one machine by `_key`."""
@@ -113,7 +99,7 @@ def _negative(members: Iterable[Summary]) -> set[str]:
         (s.id, paired_t(own := s.of_launches("exposed_ns"), dict.fromkeys(own, 0.0), "ns"))
         for s in members
     ]
-    return {i for i, judgement in _judgements(costs, 0.0) if judgement.cheaper}
+    return {i for i, judgement in _judgements(costs, "loop") if judgement.cheaper}
 
 
 def _placebo_differs(members: Iterable[Summary], neighbours: Neighbours) -> set[str]:
@@ -125,17 +111,18 @@ def _placebo_differs(members: Iterable[Summary], neighbours: Neighbours) -> set[
         if s.cell.contender == "placebo"
         for other in neighbours.get(_key(s.cell, "none"), [])
     ]
-    different = ((i, j) for i, j in _judgements(pairs, PLACEBO_MARGIN) if j.differs)
-    return {i for i, judgement in different if judgement.contrast.nearest > PLACEBO_MARGIN}
+    different = ((i, j) for i, j in _judgements(pairs, "placebo") if j.differs)
+    return {i for i, judgement in different if judgement.contrast.nearest > judgement.same}
 
 
 def _judgements(
-    pairs: Iterable[tuple[str, Contrast | None]], same: float
+    pairs: Iterable[tuple[str, Contrast | None]], question: str
 ) -> Iterator[tuple[str, Judgement]]:
     """The answers of one question, by the ids that were given with the contrasts."""
+    asked = QUESTIONS[question]
     rows = [(i, c) for i, c in pairs if c and c.enough(FEWEST_LAUNCHES)]
     for (i, c), p in zip(rows, holm(c for _, c in rows), strict=True):
-        yield i, judge(c, p, alpha=FALSE_ALARM, same=same)
+        yield i, judge(c, p, alpha=asked.alpha, same=asked.same.share)
 
 
 def _coarse(summary: Summary, contexts: Mapping[str, Context]) -> bool:

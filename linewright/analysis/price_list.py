@@ -5,22 +5,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
 
 from msgspec import Struct
 
-from linewright.analysis.comparison import Comparison
+from linewright.analysis.comparison import Comparison, compared, side_of
 from linewright.analysis.contrast import Contrast
 from linewright.analysis.control import contrast_of, noise_group_of
-from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
+from linewright.analysis.hypothesis_tests import judge
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.matrix import Figure, column_key, figure
 from linewright.analysis.pairs import COUNTER, PADDED, READERS, SHARED, defaults
-from linewright.analysis.plausible import distrust_of
 from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary
 from linewright.analysis.variance_components import pool_components
-from linewright.schema import Interval
 
 REFERENCE = "add"
 """What every other price is compared with: one shared atomic word."""
@@ -66,8 +63,6 @@ PARAMS: Mapping[str, Mapping[str, object]] = {
     "clean_invalidate": {"entries": 1, "wait": "once", "state": "dirty_l1"},
 }
 """Parameters that cells of the price list have; cells with others measure something else."""
-WIDEST = 100
-"""An interval of ratios of few launches whose ends are further apart says nothing."""
 
 
 class Price(Struct, frozen=True, kw_only=True):
@@ -81,33 +76,32 @@ class Price(Struct, frozen=True, kw_only=True):
     alone: Figure | None
     contended: Figure | None
     """With a second CPU that does the same."""
-    ratio: Interval | None
+    versus: Comparison | None
     """Over the locked add in the same situation: contended where both were measured so, else
     alone."""
     only_alone: bool = False
-    """The ratio is of the uncontended figures, although others of the list may be of the contended
+    """It is of the uncontended figures, although others of the list may be of the contended
     ones."""
     reference: bool = False
     """This is the locked add itself."""
-    few: bool = False
-    """The ratio rests on fewer launches than a claim needs."""
     rank: int = 0
     """Where there is no room for all, the highest ranks are left out first."""
 
     @property
-    def answer(self) -> Literal["", "wide", "same", "less", "more", "either"]:
-        """What is shown of the ratio; empty where there is no interval."""
-        if self.ratio is None or self.ratio.confidence <= 0:
-            return ""
-        if not 0 < self.ratio.low_ns <= self.ratio.high_ns < math.inf:
-            return ""
-        low, high = self.ratio.low_ns, self.ratio.high_ns
-        if self.few and high >= WIDEST * low:
-            return "wide"
-        same = QUESTIONS["price"].same.share
-        if low > 1 / (1 + same) and high < 1 + same:
-            return "same"
-        return "less" if high < 1 else "more" if low > 1 else "either"
+    def compared(self) -> bool:
+        """Whether it has a ratio at all; a wait, which is no operation, has none."""
+        return self.versus is not None and self.versus.contrast is not None
+
+    @property
+    def ratio(self) -> Contrast | None:
+        """The ratio with its interval; None where there is none."""
+        c = self.versus.contrast if self.versus else None
+        return c if c and c.confidence > 0 and 0 < c.low <= c.high < math.inf else None
+
+    @property
+    def few(self) -> bool:
+        """Whether it rests on fewer launches than a claim needs."""
+        return self.versus is not None and self.versus.few_launches
 
 
 _Sides = Mapping[str, Summary | None]
@@ -122,9 +116,7 @@ def prices(m: MachineAnswers) -> list[Price]:
         if s.status == "ok" and s.has_figures and not s.cell.work_iters and not s.emulated
     )
     plain = [
-        s
-        for s in usable
-        if s.cell.contender_iters == 0 and s.cell.threads <= 2 and not distrust_of(s)
+        s for s in usable if s.cell.contender_iters == 0 and s.cell.threads <= 2 and not s.distrust
     ]
     adds = [s for s in plain if s.cell.operation in ("add", "fetch_add")]
     added = {key: defaults([s for s in adds if column_key(s) == key]).get("add") for key in _KEYS}
@@ -136,46 +128,44 @@ def prices(m: MachineAnswers) -> list[Price]:
     if not priced:
         return []
     pairs = [_beside(group, own, added) for (group, *_), own in priced]
-    ratios = over_one_atomic([pair for pair in pairs if pair], m.select("operations"))
+    ratios = _over_one_atomic([pair for pair in pairs if pair], m.select("operations"))
     answers = []
     if any(added.values()):
         answers.append(Price(group="count", operation=REFERENCE, reference=True,
-                             ratio=None, **_figures(added)))  # fmt: skip
+                             versus=None, **_figures(added)))  # fmt: skip
     for ((group, operation, forms, rank), own), pair in zip(priced, pairs, strict=True):
-        c = ratios[(pair[0].id, pair[1].id)] if pair else None
         answers.append(
             Price(
                 group=group,
                 operation=operation,
                 form=forms[0],
-                ratio=c
-                and Interval(
-                    median_ns=c.value, low_ns=c.low, high_ns=c.high, confidence=c.confidence
-                ),
+                versus=ratios[pair[0].id, pair[1].id] if pair else None,
                 rank=rank,
-                few=c is not None and c.over == "launches" and not c.enough(FEWEST_LAUNCHES),
-                only_alone=c is not None and pair[0] is own["alone"],
+                only_alone=pair is not None and pair[0] is own["alone"],
                 **_figures(own),
             )
         )
     return answers
 
 
-def over_one_atomic(
-    priced: Iterable[tuple[Summary, Summary]], known: Iterable[Comparison]
-) -> dict[tuple[str, str], Contrast | None]:
+def _over_one_atomic(
+    pairs: Sequence[tuple[Summary, Summary]], known: Iterable[Comparison]
+) -> dict[tuple[str, str], Comparison]:
     """Each price over that of the atomic add beside it, by both ids; nothing is claimed of it but
     its interval.
 
     A pair that a question compares has that comparison's interval, so that no figure stands
     twice in two values."""
-    pairs = list(priced)
     found = pool_components(
         [contrast_of(own, base, "issue") for own, base in pairs],
         [noise_group_of(own.cell) for own, _ in pairs],
     )
-    contrasts = {(own.id, base.id): c for (own, base), c in zip(pairs, found, strict=True)}
-    return contrasts | {a.ids: a.contrast for a in known if a.ids in contrasts}
+    shared, asked, answers = {a.ids: a.contrast for a in known}, QUESTIONS["price"], {}
+    for (own, base), pooled in zip(pairs, found, strict=True):
+        c = shared.get((own.id, base.id), pooled)
+        judgement = judge(c, c and c.p, alpha=asked.alpha, same=asked.same.share)
+        answers[own.id, base.id] = compared(judgement, "price", side_of(own), side_of(base))
+    return answers
 
 
 _KEYS = ("alone", "contended")

@@ -18,6 +18,7 @@ from linewright.analysis.control import (
     kind_of,
     noise_group_of,
 )
+from linewright.analysis.drawn_ratios import cost_ratio
 from linewright.analysis.hypothesis_tests import (
     ALPHA,
     FEWEST_LAUNCHES,
@@ -54,7 +55,7 @@ class Question(Struct, frozen=True, kw_only=True):
     """Chance of one false claim over all pairs."""
     fewest: int = FEWEST_LAUNCHES
     """Launches from which something is claimed."""
-    small: bool = False
+    count_small: bool = False
     """Of programs: a difference that is shown counts even where it lies within the tolerance."""
     pairs: Callable[[Sequence[Summary]], pairs.Pairs] | None = None
     """The cells of one machine that are compared; None where two files are, or runs of a program,
@@ -64,6 +65,8 @@ class Question(Struct, frozen=True, kw_only=True):
     alone."""
     controlled: bool = False
     """What identical machine code differs by in this run widens every interval."""
+    by_itself: bool = False
+    """Each pair by itself: no variance is pooled with others, and nothing is corrected."""
     percentiles: bool = False
     """Published percentiles are compared where nothing else is known."""
 
@@ -87,6 +90,20 @@ QUESTIONS: Mapping[str, Question] = {
     "cores": Question(same=Tolerance(share=0.05), alpha=0.0045, pairs=pairs.of_cores),
     # Whether a setting costs more than the default anywhere, from the intervals of forms.
     "setting": Question(same=Tolerance(share=0.05, ns=0.5)),
+    # A list of cache lines with one wait over the same with a wait behind each entry. An answer is
+    # of all sizes of entries with one instruction, so that no size is corrected for the others.
+    "waits": Question(same=Tolerance(share=0.02), pairs=pairs.of_waits, by_itself=True),
+    # An LSE instruction over itself behind a prefetch: how many times as much shows that it is
+    # performed at the interconnect is near_far's rule, no tolerance.
+    "near": Question(same=COSTS, by_itself=True),
+    # Whether a cell costs less than its loop without the operation, and whether a placebo differs
+    # from no contender, by more than is worth a warning.
+    "loop": Question(same=Tolerance(share=0.0), alpha=0.01),
+    "placebo": Question(same=Tolerance(share=0.02), alpha=0.01),
+    # A form that saves less than this here and costs more elsewhere is not named.
+    "trade": Question(same=Tolerance(share=0.10)),
+    # Machines of one group differ by at most this in every kind of cell.
+    "fleet": Question(same=Tolerance(share=0.10)),
     # What a remedy costs over one atomic word.
     "price": Question(same=Tolerance(share=0.10)),
     # Two runs whose launches were taken in turns, or of two machines.
@@ -96,8 +113,8 @@ QUESTIONS: Mapping[str, Question] = {
     # Two simulations: what a table in three digits cannot show.
     "simulations": Question(same=Tolerance(share=0.001, ns=0.05)),
     # A program under two settings, and on two boots.
-    "trial": Question(same=Tolerance(share=0.05), small=True),
-    "boots": Question(same=Tolerance(share=0.05), fewest=2, small=True),
+    "trial": Question(same=Tolerance(share=0.05), count_small=True),
+    "boots": Question(same=Tolerance(share=0.05), fewest=2, count_small=True),
 }  # fmt: skip
 
 
@@ -107,16 +124,19 @@ def ask(question: str, summaries: Sequence[Summary]) -> list[Comparison]:
     found = asked.pairs(summaries)
     figures = [figure_of(second) if asked.exposed else "issue" for _, second in found]
     arch = next((s.arch for s in summaries), "")
-    contrasts = pool_components(
-        [contrast_of(*pair, figure) for pair, figure in zip(found, figures, strict=True)],
-        [noise_group_of(first.cell) for first, _ in found],
-        identical_contrasts(summaries, arch) if asked.controlled else None,
-        kind_of,
-    )
+    if asked.by_itself:
+        contrasts = [cost_ratio(*pair) for pair in found]
+        ps = [c and c.p for c in contrasts]
+    else:
+        contrasts = pool_components(
+            [contrast_of(*pair, figure) for pair, figure in zip(found, figures, strict=True)],
+            [noise_group_of(first.cell) for first, _ in found],
+            identical_contrasts(summaries, arch) if asked.controlled else None,
+            kind_of,
+        )
+        ps = holm(contrasts)
     answers = []
-    for (first, second), figure, c, p in zip(
-        found, figures, contrasts, holm(contrasts), strict=True
-    ):
+    for (first, second), figure, c, p in zip(found, figures, contrasts, ps, strict=True):
         ns = second.exposed.median_ns if second.exposed else 0.0
         same = asked.same.of(figure, second.cell.contender == "same_line", ns)
         judgement = judge(

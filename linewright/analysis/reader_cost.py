@@ -7,18 +7,15 @@ for one reader, and reader and updater of each form with those of the default fo
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-import msgspec
 from msgspec import Struct
 
 from linewright.analysis.comparison import Comparison
-from linewright.analysis.contrast import difference_ns
 from linewright.analysis.summary import Summary, grouped
 from linewright.families import READERS, default_of, family_of
-from linewright.schema import Cell, Estimate, Interval, Situation
+from linewright.schema import Cell, Estimate, Situation
 
 SCALED = ("readers_pair", "readers_shape", "readers_floor", "readers_lookup")
 """Operations whose cost is compared with that of one reader alone."""
@@ -133,62 +130,34 @@ def scaling(found: Iterable[Comparison]) -> list[Comparison]:
     return [c for c in found if c.first.form == c.second.form]
 
 
-class Trade(NamedTuple):
-    """A form and the default of which each is shown to be better on one side: of the two one is
-    cheaper to enter, and its updater waits longer."""
+Trade = tuple[Comparison, Comparison]
+"""Readers and updaters of a form and the default, of which each is shown to be better on one side:
+of the two one is cheaper to enter, and its updater waits longer."""
 
-    reader: Comparison
-    update: Comparison
 
-    @property
-    def updater(self) -> str:
-        """How the updater of the cheaper reader waits."""
-        side = self.update.first if self.reader.cheaper else self.update.second
-        return str(side.situation.param("updater", "synchronize"))
+def updater_of_trade(trade: Trade) -> str:
+    """How the updater of the cheaper reader waits."""
+    reader, update = trade
+    side = update.first if reader.cheaper else update.second
+    return str(side.situation.param("updater", "synchronize"))
 
-    @property
-    def saved_ns(self) -> Interval:
-        """Per read-side critical section, by the cheaper reader."""
-        return _size(self.reader)
 
-    @property
-    def waited_ns(self) -> Interval:
-        """Per update, longer than the other."""
-        return _size(self.update)
-
-    @property
-    def sections_per_update(self) -> Estimate:
-        """With more read-side critical sections than this between two updates the cheaper reader
-        costs less in all; the interval is that of the two intervals' ends."""
-        saved, waited = self.saved_ns, self.waited_ns
-        return Estimate(
-            value=waited.median_ns / saved.median_ns,
-            low=waited.low_ns / saved.high_ns,
-            high=waited.high_ns / saved.low_ns,
-        )
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """Of the reader and the updater of each of the two, the cheaper reader's first."""
-        sides = ("first", "second") if self.reader.cheaper else ("second", "first")
-        return tuple(getattr(c, side).id for side in sides for c in self)
+def sections_per_update(trade: Trade) -> Estimate:
+    """With more read-side critical sections than this between two updates the cheaper reader costs
+    less in all; the interval is that of the two intervals' ends."""
+    saved, waited = (c.size for c in trade)
+    return Estimate(
+        value=waited.median_ns / saved.median_ns,
+        low=waited.low_ns / saved.high_ns,
+        high=waited.high_ns / saved.low_ns,
+    )
 
 
 def trades(found: Iterable[Comparison]) -> list[Trade]:
     """Of the comparisons of readers and updaters with the default's those that go both ways."""
     rivals = [c for c in found if c.first.form != c.second.form]
-    both = itertools.starmap(Trade, zip(rivals[::2], rivals[1::2], strict=True))
-    return [t for t in both if {t.reader.answer, t.update.answer} == {"cheaper", "slower"}]
-
-
-def _size(c: Comparison) -> Interval:
-    """A difference in ns without its sign."""
-    found = difference_ns(c.contrast, c.second.ns.median_ns)
-    if c.slower:
-        return found
-    return msgspec.structs.replace(
-        found, median_ns=-found.median_ns, low_ns=-found.high_ns, high_ns=-found.low_ns
-    )
+    both = zip(rivals[::2], rivals[1::2], strict=True)
+    return [t for t in both if {c.answer for c in t} == {"cheaper", "slower"}]
 
 
 class ReaderAnswers(NamedTuple):
@@ -212,15 +181,15 @@ def reader_answers(found: Sequence[Comparison]) -> ReaderAnswers:
     """What may be said of readers, from one family of comparisons."""
     rows = [c for c in scaling(found) if c.operation == "readers_pair" and not _delay(c.situation)]
     every = trades(found)
-    usual = [t for t in every if t.updater == "synchronize"]
-    shortest = min((_delay(t.update.situation) for t in usual), default=0)
+    usual = [t for t in every if updater_of_trade(t) == "synchronize"]
+    shortest = min((_delay(update.situation) for _, update in usual), default=0)
     readers = lambda c: c.first.situation.threads
     return ReaderAnswers(
         flat=grouped((c for c in rows if c.answer == "same"), readers),
         grows=grouped((c for c in rows if c.slower), readers),
         trades=sorted(
-            (t for t in usual if _delay(t.update.situation) == shortest),
-            key=lambda t: (t.reader.cheapest.form, t.sections_per_update.value),
+            (t for t in usual if _delay(t[1].situation) == shortest),
+            key=lambda t: (t[0].cheapest.form, sections_per_update(t).value),
         ),
     )
 

@@ -19,6 +19,8 @@ from linewright.schema import Cell, DrawnCosts, Interval, Quantiles
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
+DISTRUSTED = frozenset({"emulated", "faster_than_floor", "doubled", "zero_cost", "same_cpu"})
+"""Flags that keep a cell out of every comparison."""
 MISSED = 0.25
 """Logarithm of simulated over measured from which it is said of a simulated figure that the model
 missed cells like it."""
@@ -253,6 +255,12 @@ class Summary(Struct, frozen=True, kw_only=True):
     @property
     def placement_class(self) -> str:
         return self.by_launch[0]["placement_class"]
+
+    @property
+    def distrust(self) -> str:
+        """The flag for which the figure is not shown as what the cell costs; empty for none.  That
+        an emulator ran it is said once, of the whole machine."""
+        return min((DISTRUSTED - {"emulated"}) & set(self.flags), default="")
 
     @property
     def usable(self) -> bool:

@@ -145,7 +145,7 @@ def _row(pair: _SettingInBoth, session: Session, p: float | None) -> Comparison:
         obstacle = Obstacle("runs_fail" if fails else "few_runs")
     judgement = judge(
         c, p, alpha=asked.alpha, same=asked.same.share, why=why, fewest=asked.fewest,
-        small=asked.small, higher_is_better=session.higher_is_better,
+        count_small=asked.count_small, higher_is_better=session.higher_is_better,
     )  # fmt: skip
     sides = (Side(id=pair.setting, form=pair.setting, ns=exactly(value)) for value in (b, a))
     return compared(judgement, "boots", *sides, "metric", obstacle)

@@ -14,12 +14,13 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
 from linewright.analysis.loading import load
+from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary
 from linewright.fleet.hosts import Host, distinct
 from linewright.say.cell_words import in_words
 from linewright.schema import Cell, Context
 
-ALIKE = 0.10
+ALIKE = QUESTIONS["fleet"].same.share
 """Machines of one group differ by at most this share in every kind of cell."""
 NOTHING_SHARED = 1e3
 """Distance, in logarithms, of machines that have no cell in common: never one group."""

@@ -11,6 +11,7 @@ from linewright.analysis import cache_fit, dma_wait
 from linewright.analysis.cache_fit import CheapestInstruction, Fit, OneWait
 from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
 from linewright.analysis.machine_answers import MachineAnswers
+from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary
 from linewright.families import CACHE, DMA
 from linewright.say.cell_figures import ENDS, rounded
@@ -27,7 +28,7 @@ def cache_sentences(m: MachineAnswers) -> list[Sentence]:
     texts = [
         *([(_instruction(cheapest), cheapest.ids)] if cheapest else []),
         *_wait(m.cache_fits),
-        *((_one_wait(found), found.ids) for found in cache_fit.one_wait(m.cache_savings)),
+        *((_one_wait(found), found.ids) for found in cache_fit.one_wait(m.select("waits"))),
         *((_trapped(f, m.arch), f.ids) for f in cache_fit.trapped(m.cache_fits)),
     ]
     if not texts and lists:
@@ -79,16 +80,16 @@ def _in_lines(f: Fit) -> str:
 def _one_wait(found: OneWait) -> str:
     """What one wait for the whole list saves with one instruction."""
     saving = "one wait for the list saves"
-    percent = found.clearest and found.clearest.percent
+    percent = cache_fit.saved(found.clearest) if found.clearest else None
     if found.answer == "saves":
-        end = found.vanishes_at
+        end, (_, size, _) = found.vanishes_at, cache_fit.list_of(found.clearest.second)
         return (
-            f"{found.form}: {saving} {percent.value:.0f} % at {found.clearest.entry_bytes} bytes "
+            f"{found.form}: {saving} {percent.value:.0f} % at {size} bytes "
             f"({percent.low:.0f} to {percent.high:.0f} %)"
             + (f"; from entries of {end} bytes on nothing that matters" if end else "")
         )
     if found.answer == "negligible":
-        share = f"{cache_fit.NEGLIGIBLE_PERCENT:g}"
+        share = f"{100 * QUESTIONS['waits'].same.share:g}"
         return f"{found.form}: {saving} less than {share} % at every size measured"
     if found.answer == "too_few":
         return f"{found.form}: whether {saving} anything needs {FEWEST_LAUNCHES} launches"
@@ -169,21 +170,22 @@ def list_figures(cells: Iterable[DrawnCell], m: MachineAnswers) -> Iterator[dict
 def saving_figures(label: str, m: MachineAnswers) -> Iterator[dict[str, Any]]:
     """What one wait saves, of aligned entries of each size the longest list."""
     longest: dict[tuple, int] = {}
-    for saving in m.cache_savings:
-        key = (saving.group, saving.entry_bytes)
-        longest[key] = max(longest.get(key, 0), saving.entries)
-    for saving in m.cache_savings:
-        long = saving.entries == longest[(saving.group, saving.entry_bytes)]
-        if saving.percent and saving.group.align_bytes == 0 and long:
+    savings = m.select("waits")
+    for group, size, entries in (cache_fit.list_of(s.second) for s in savings):
+        longest[group, size] = max(longest.get((group, size), 0), entries)
+    for saving in savings:
+        group, size, entries = cache_fit.list_of(saving.second)
+        percent = cache_fit.saved(saving)
+        if percent and group.align_bytes == 0 and entries == longest[group, size]:
             yield {
                 "series": label,
-                "form": saving.group.form,
-                "state": saving.group.state,
-                "bytes": saving.entry_bytes,
-                "entries": saving.entries,
-                "saved": rounded(saving.percent.value),
-                "saved_low": rounded(saving.percent.low),
-                "saved_high": rounded(saving.percent.high),
-                "each": rounded(saving.each_ns / 1e3),
-                "once": rounded(saving.once_ns / 1e3),
+                "form": group.form,
+                "state": group.state,
+                "bytes": size,
+                "entries": entries,
+                "saved": rounded(percent.value),
+                "saved_low": rounded(percent.low),
+                "saved_high": rounded(percent.high),
+                "each": rounded(saving.second.ns.median_ns / 1e3),
+                "once": rounded(saving.first.ns.median_ns / 1e3),
             }

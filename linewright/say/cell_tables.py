@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from linewright import numbers, wings
 from linewright.analysis import cache_fit, reader_cost
-from linewright.analysis.cache_fit import Fit, Saving
+from linewright.analysis.cache_fit import Fit, Group, list_of, saved
 from linewright.analysis.cell_names import unique_labels
+from linewright.analysis.comparison import Comparison
 from linewright.analysis.machine_answers import MachineAnswers, machines_with_answers
 from linewright.analysis.questions import ask
 from linewright.analysis.reader_cost import ReaderSide, delay_of, readers_of, updater_of
 from linewright.analysis.summary import Summary, grouped
 from linewright.say.cell_words import in_words
-from linewright.say.columns import Column, legend, table_of
+from linewright.say.columns import Column, Of, legend, table_of
 from linewright.say.document import Document, TextTable, document_of
 from linewright.say.flag_words import explain
 from linewright.say.machine_lines import describe, lacking
@@ -212,55 +213,46 @@ def _operation(operation: str, own: Sequence[Summary], flags: FlagLetters) -> Te
 
 # ---- cache maintenance -------------------------------------------------------------------------
 
-PUBLISHED = {"map": "-64.61", "unmap": "-66.60"}
-"""Change in percent that was posted to the kernel's list for an arm64 phone."""
 STATES = {
     "dirty_beyond": "dirty, beyond the caches",
     "dirty_l1": "dirty, in the first cache",
     "dirty_l2": "dirty, in the second cache",
 }
 """States of lines in words; others are words."""
-_GROUP: tuple[Column[Fit | Saving], ...] = (
-    Column("instruction", lambda row: row.group.form, text=True),
-    Column("lines are", lambda row: STATES.get(row.group.state, row.group.state), "", True, True),
-    Column("offset", lambda row: str(row.group.align_bytes)),
-)
+
+
+def _of_group(group: Callable[[Of], Group]) -> tuple[Column[Of], ...]:
+    state = lambda row: group(row).state
+    return (
+        Column("instruction", lambda row: group(row).form, text=True),
+        Column("lines are", lambda row: STATES.get(state(row), state(row)), "", True, True),
+        Column("offset", lambda row: str(group(row).align_bytes)),
+    )
+
+
 TERMS: tuple[Column[Fit], ...] = (
-    *_GROUP,
+    *_of_group(lambda fit: fit.group),
     Column("ns per line", lambda fit: numbers.format_interval(fit.per_line)),
     Column("ns per entry", lambda fit: numbers.format_interval(fit.per_entry)),
     Column("ns per wait", lambda fit: numbers.format_interval(fit.per_wait)),
     Column("lists", lambda fit: str(fit.cells)),
     Column("misses by", lambda fit: f"{fit.worst_percent:.0f} %"),
 )
-_SAVINGS: tuple[Column[Saving], ...] = (
-    *_GROUP,
-    Column("entry", lambda saving: str(saving.entry_bytes), "bytes"),
-    Column("entries", lambda saving: str(saving.entries)),
-    Column("each", lambda saving: numbers.figure(saving.each_ns / 1e3), "µs"),
-    Column("once", lambda saving: numbers.figure(saving.once_ns / 1e3), "µs"),
-    Column("saved", lambda saving: numbers.format_interval(saving.percent), "%"),
-)
-_LAYOUT = (
-    Column("10 MB in 2560 entries of 4 KiB", lambda row: row[0], text=True),
-    Column("each", lambda row: numbers.figure(row[1]), "µs"),
-    Column("once", lambda row: numbers.figure(row[2]), "µs"),
-    Column("change", lambda row: numbers.format_interval(row[3]), "%"),
-    Column("published, arm64 phone", lambda row: PUBLISHED[row[0].split()[0]]),
+_SAVINGS: tuple[Column[Comparison], ...] = (
+    *_of_group(lambda saving: list_of(saving.second)[0]),
+    Column("entry", lambda saving: str(list_of(saving.second)[1]), "bytes"),
+    Column("entries", lambda saving: str(list_of(saving.second)[2])),
+    Column("each", lambda saving: numbers.figure(saving.second.ns.median_ns / 1e3), "µs"),
+    Column("once", lambda saving: numbers.figure(saving.first.ns.median_ns / 1e3), "µs"),
+    Column("saved", lambda saving: numbers.format_interval(saved(saving)), "%"),
 )
 
 
 def _cache(m: MachineAnswers) -> list[TextTable]:
-    """Cost terms of each instruction, savings over entry size, the published experiment's
-    layout."""
+    """Cost terms of each instruction, and savings over entry size."""
     fitted = "cache maintenance, fitted: ns per line, per entry and per wait"
-    saved = "one wait for the whole list against one wait after each entry"
-    layout = "the published experiment: map is for the device, unmap for the CPU"
-    tables = (
-        (fitted, TERMS, m.cache_fits),
-        (saved, _SAVINGS, m.cache_savings),
-        (layout, _LAYOUT, cache_fit.published_layout(m.summaries)),
-    )
+    saving = "one wait for the whole list against one wait after each entry"
+    tables = ((fitted, TERMS, m.cache_fits), (saving, _SAVINGS, m.select("waits")))
     return [
         table_of(title, [c for c in columns if any(c.value(row) != "0" for row in rows)], rows)
         for title, columns, rows in tables

@@ -30,11 +30,12 @@ def nearness(m: MachineAnswers) -> Topic | None:
             if seen
             else ""
         )
-        r = c.ratio
+        form, reference, r = c.comparison.first, c.comparison.second, c.comparison.contrast
         times = numbers.about_times(r.value, r.low, r.high) if r else ""
-        ratio = f", and takes {times} what {c.reference} takes" if r else ""
-        cpu = f"CPU {c.cpu}: " if c.cpu >= 0 else ""
-        lines.append(sentence_as_written(f"{cpu}{c.form} {PLACES[c.where]}{ratio}{counts}", c.ids))
+        ratio = f", and takes {times} what {reference.form} takes" if r else ""
+        cpu = f"CPU {form.cpu}: " if form.cpu >= 0 else ""
+        text = f"{cpu}{form.form} {PLACES[c.where]}{ratio}{counts}"
+        lines.append(sentence_as_written(text, c.comparison.ids))
     return topic("near_far", "Near or far, by core and line", lines, list(m.classes))
 
 

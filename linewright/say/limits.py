@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from linewright import numbers
 from linewright.analysis import setting_choice
 from linewright.analysis.machine_answers import MachineAnswers
-from linewright.analysis.plausible import distrust_of
 from linewright.analysis.summary import Summary
 from linewright.families import SPACING
 from linewright.forms import made_of
@@ -70,7 +69,7 @@ def _unshown(summaries: Sequence[Summary]) -> list[Sentence]:
     for s in summaries:
         if s.status in _UNSHOWN:
             kinds.setdefault(_UNSHOWN[s.status], []).append((s, s.reason or "no reason given"))
-        elif s.status == "ok" and (flag := distrust_of(s)):
+        elif s.status == "ok" and (flag := s.distrust):
             why = explain(flag).rstrip(".")
             kinds.setdefault("not believed", []).append((s, f"{why[:1].lower()}{why[1:]}"))
     words = [*_UNSHOWN.values(), "not believed"]

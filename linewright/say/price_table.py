@@ -13,6 +13,8 @@ from linewright.say.document import Bars, TableCell
 from linewright.say.name_words import FEW_LAUNCHES
 from linewright.say.sentence import Sentence, sentence_as_written
 
+WIDEST = 100
+"""An interval of ratios of few launches whose ends are further apart says nothing."""
 LONGEST_NS = 2000.0
 """Costs above this are waits, not operations: the scale is made for the others."""
 _PRICES: Mapping[str, str] = {
@@ -101,14 +103,14 @@ def ratio_words(price: Price) -> str:
     """``14 to 20 times less``, ``3.4 to 3.8 times more``, ``same``, or ``0.8 to 1.4 times`` where
     it may be either; nothing where the interval says nothing. Without a ratio, as of a wait, which
     is no operation, the cost's interval."""
-    cost = price.contended or price.alone
-    if price.ratio is None and cost and cost.ns.confidence > 0:
+    cost, c = price.contended or price.alone, price.ratio
+    if not price.compared and cost and cost.ns.confidence > 0:
         return numbers.span_of_cost(cost.ns.low_ns, cost.ns.high_ns)
-    if not price.answer:
+    if c is None:
         return "no interval"
-    if price.answer in ("wide", "same"):
-        return "" if price.answer == "wide" else "same"
-    return numbers.times(price.ratio.low_ns, price.ratio.high_ns)
+    if price.few and c.high >= WIDEST * c.low:
+        return ""
+    return "same" if c.farthest <= price.versus.same else numbers.times(c.low, c.high)
 
 
 def ratio_text(price: Price) -> str:
@@ -116,7 +118,7 @@ def ratio_text(price: Price) -> str:
     fewer launches than a claim needs."""
     if price.reference:
         return "1"
-    doubt = "?" if price.few and price.answer else ""
+    doubt = "?" if price.few and price.ratio else ""
     return f"{in_signs(ratio_words(price))} {doubt}".strip()
 
 
@@ -141,11 +143,11 @@ def price_words(price: Price) -> str:
     if price.reference:
         return f"{text}; the others are compared with it."
     ratio = ratio_words(price)
-    if price.ratio is None and ratio != "no interval":
+    if not price.compared and ratio != "no interval":
         return f"{text}; interval {ratio}."
     than = "one atomic word alone" if price.only_alone else "one atomic word"
-    few = f" (not claimed: {FEW_LAUNCHES})" if price.few and price.answer else ""
+    few = f" (not claimed: {FEW_LAUNCHES})" if price.few and price.ratio else ""
     link = {"same": "the same as", "no interval": "no interval against", "": "undecided against"}
-    if price.answer in ("less", "more"):
+    if ratio.endswith(("less", "more")):
         ratio += " than"
     return f"{text}; {link.get(ratio, ratio)} {than}{few}."

@@ -9,7 +9,7 @@ from linewright import numbers
 from linewright.analysis.comparison import Comparison
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.questions import QUESTIONS
-from linewright.analysis.reader_cost import Trade, reader_answers
+from linewright.analysis.reader_cost import Trade, reader_answers, sections_per_update
 from linewright.families import READERS
 from linewright.say.sentence import Clause, Sentence, sentence, unique
 
@@ -44,21 +44,21 @@ def _scaling(readers: int, flat: Sequence[Comparison], grows: Sequence[Compariso
     )
 
 
-def _spoken(t: Trade) -> Sentence:
-    readers, cheap = t.reader.situation.threads, t.reader.cheapest.form
+def _spoken(trade: Trade) -> Sentence:
+    reader, update = trade
+    readers, cheap = reader.situation.threads, reader.cheapest.form
     beside = f"beside {readers} busy reader{'s' if readers > 1 else ''}"
+    sections = sections_per_update(trade)
+    low, high = _rounded(sections.low), _rounded(sections.high)
     text = (
-        f"an updater of {cheap} waits {numbers.figure(t.waited_ns.median_ns)} ns longer "
-        f"than one of {t.update.cheapest.form}, {beside}; its readers take "
-        f"{numbers.figure(t.saved_ns.median_ns)} ns less: {break_even(t)}"
+        f"an updater of {cheap} waits {numbers.figure(update.size.median_ns)} ns longer "
+        f"than one of {update.cheapest.form}, {beside}; its readers take "
+        f"{numbers.figure(reader.size.median_ns)} ns less: break-even at no more "
+        f"than {high} sections per update (interval {low} to {high})"
     )
-    return sentence(text, READERS.name, t.ids, sections=t.sections_per_update.value)
-
-
-def break_even(t: Trade) -> str:
-    """From how many read-side critical sections per update the cheaper reader pays."""
-    low, high = (_rounded(x) for x in (t.sections_per_update.low, t.sections_per_update.high))
-    return f"break-even at no more than {high} sections per update (interval {low} to {high})"
+    sides = ("first", "second") if reader.cheaper else ("second", "first")
+    ids = [getattr(c, side).id for side in sides for c in trade]
+    return sentence(text, READERS.name, ids, sections=sections.value)
 
 
 def _rounded(value: float) -> str:

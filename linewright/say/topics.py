@@ -51,7 +51,7 @@ def _data(family: Family, m: MachineAnswers) -> Any:
     """The same for programs."""
     found = m.of_family(family.name)
     if family is CACHE:
-        return {"terms": m.cache_fits, "savings": m.cache_savings}
+        return {"terms": m.cache_fits, "savings": m.select("waits")}
     if family is SPACING:
         return m.bytes_apart
     if family is READERS:

@@ -160,8 +160,8 @@ def _compare(runs: MetricByRound, alpha: float, higher_is_better: bool) -> list[
             confidence = 1 - (alpha or ALPHA) * (c.p / p if p < alpha else 1 / left)
             c = signed_rank(own, baseline, confidence)
         judgement = judge(
-            c, p, alpha=alpha, same=asked.same.share if alpha else 0.0, small=asked.small,
-            higher_is_better=higher_is_better,
+            c, p, alpha=alpha, same=asked.same.share if alpha else 0.0,
+            count_small=asked.count_small, higher_is_better=higher_is_better,
         )  # fmt: skip
         known = c is not None and c.high < math.inf
         few = None if known else Obstacle("few_rounds", what=str(len(own.keys() & baseline.keys())))

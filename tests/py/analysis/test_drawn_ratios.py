@@ -18,8 +18,8 @@ from linewright.analysis.summary import Summary
 from linewright.say.machine_document import advise
 from linewright.say.price_table import ratio_text
 from linewright.say.sentence import render_all
-from linewright.schema import Cell, DrawnCosts, Interval
-from support.analysis_samples import SIMULATED, cell, contexts_of, points, simulation
+from linewright.schema import Cell, DrawnCosts
+from support.analysis_samples import SIMULATED, cell, contexts_of, points, priced, simulation
 
 LOAD, STORE = cell("ldadd", order="relaxed"), cell("stadd", order="relaxed")
 DRAWS = 40
@@ -101,11 +101,12 @@ def test_without_draws_a_ratio_is_exact_and_nothing_is_claimed() -> None:
 
 
 def test_a_price_without_draws_has_no_interval() -> None:
-    ratio = Interval(median_ns=0.25, low_ns=0.25, high_ns=0.25, confidence=0.0)
-    price = Price(group="count", alone=None, contended=None, ratio=ratio)
-    assert (price.answer, ratio_text(price)) == ("", "no interval")
-    band = msgspec.structs.replace(ratio, low_ns=0.2, high_ns=0.3, confidence=0.9)
-    assert msgspec.structs.replace(price, ratio=band).answer == "less"
+    price = Price(
+        group="count", alone=None, contended=None, versus=priced(0.25, 0.25, 0.25, over="nothing")
+    )
+    assert (price.ratio, ratio_text(price)) == (None, "no interval")
+    band = msgspec.structs.replace(price, versus=priced(0.25, 0.2, 0.3, over="draws"))
+    assert band.versus.cheaper and ratio_text(band) == "3.3–5.0× less"
 
 
 def test_exposed_costs_are_compared_without_the_work_that_both_have() -> None:

@@ -41,7 +41,7 @@ def run(forms, count=5, visits=3, far_lines=(), seed=1, noise=0.01, slow_from=No
 
 def classes(records, **context):
     known = contexts_of(records, **context)
-    return {c.form: c for c in near_far(by_id(known), summarise(known, records))}
+    return {c.comparison.first.form: c for c in near_far(by_id(known), summarise(known, records))}
 
 
 def test_a_store_form_that_the_prefetch_makes_cheap_behaves_as_if_far():
@@ -49,10 +49,14 @@ def test_a_store_form_that_the_prefetch_makes_cheap_behaves_as_if_far():
         run({"stadd": 63.65, "prfm_strm_stadd": 3.97, "ldadd": 4.3, "prfm_strm_ldadd": 4.4})
     )
     assert {form: c.where for form, c in found.items()} == {"stadd": "far", "ldadd": "near"}
-    assert (found["stadd"].far, found["stadd"].near, found["stadd"].cpu) == (LINES * 5, 0, 3)
+    assert (found["stadd"].far, found["stadd"].near, found["stadd"].comparison.first.cpu) == (
+        LINES * 5,
+        0,
+        3,
+    )
     assert (
-        found["stadd"].ratio.value == pytest.approx(16, rel=0.05)
-        and found["stadd"].reference == "prfm_strm_stadd"
+        found["stadd"].comparison.contrast.value == pytest.approx(16, rel=0.05)
+        and found["stadd"].comparison.second.form == "prfm_strm_stadd"
     )
 
 

@@ -18,9 +18,18 @@ from linewright.say.machine_document import advise, documents
 from linewright.say.price_table import ratio_text
 from linewright.say.sentence import render_all
 from linewright.say.verdict import verdict
-from linewright.schema import Interval, Quantiles
+from linewright.schema import Quantiles
 from linewright.show.text_tables import legend_of, narrowed
-from support.analysis_samples import cell, context, contexts_of, launches, points, record, together
+from support.analysis_samples import (
+    cell,
+    context,
+    contexts_of,
+    launches,
+    points,
+    priced,
+    record,
+    together,
+)
 from support.screens import screens
 
 ARM64 = {"stadd": 64.1, "prfm_strm_stadd": 4.0, "ldadd": 4.3, "prfm_strm_ldadd": 4.3}
@@ -138,7 +147,11 @@ def test_launches_that_are_slow_as_a_whole_are_no_lines_at_the_interconnect():
                 )
             )
     contexts = {c.context_id: c for c in contexts_of(records, features=["lse"])}
-    (found,) = (c for c in near_far(contexts, summarise(contexts, records)) if c.form == "stadd")
+    (found,) = (
+        c
+        for c in near_far(contexts, summarise(contexts, records))
+        if c.comparison.first.form == "stadd"
+    )
     assert found.where == "undecided" and found.near and found.far
 
 
@@ -149,9 +162,9 @@ def test_where_every_form_is_far_none_is_singled_out():
 
 
 def test_a_ratio_of_few_launches_is_its_interval():
-    ratio = Interval(median_ns=1 / 3.5, low_ns=1 / 7.4, high_ns=1 / 1.7, confidence=0.95)
-    price = Price(group="read", alone=None, contended=None, ratio=ratio, few=True)
-    assert ratio_text(price) == "1.7–7.4× less ?"
+    versus = priced(1 / 3.5, 1 / 7.4, 1 / 1.7, launches=3)
+    price = Price(group="read", alone=None, contended=None, versus=versus)
+    assert price.few and ratio_text(price) == "1.7–7.4× less ?"
 
 
 def test_readers_are_not_advised_without_what_their_updater_waits():

@@ -19,6 +19,7 @@ from rich.console import Console
 
 from linewright import numbers
 from linewright.analysis import summarise
+from linewright.analysis.comparison import Comparison
 from linewright.analysis.matrix import Entry, Figure
 from linewright.analysis.price_list import Price
 from linewright.say.cost_words import figure
@@ -34,7 +35,7 @@ from linewright.show.one_screen import LINES
 from linewright.show.price_bars import ASCII, bar, scale_of, signs_for
 from linewright.show.terminal import print_documents
 from support import machines
-from support.analysis_samples import cell, contexts_of, together, write
+from support.analysis_samples import cell, contexts_of, priced, together, write
 from support.places import HERE
 from support.screens import Screen, screens
 
@@ -227,26 +228,24 @@ def test_several_modes_are_marked():
 def test_ratios_are_of_the_same_column():
     prices = seen("x86-metal").prices
     rseq = prices["count: per-CPU word, rseq"].ratio
-    assert rseq.low_ns < 0.92 / 44 * 1.05 and rseq.high_ns > 0.92 / 44 * 0.95, (
-        "contended over contended"
+    assert rseq.low < 0.92 / 44 * 1.05 and rseq.high > 0.92 / 44 * 0.95, "contended over contended"
+    assert prices["flush: clean a dirty line"].ratio.value == pytest.approx(118 / 5.2, rel=0.05), (
+        "alone over alone"
     )
-    assert prices["flush: clean a dirty line"].ratio.median_ns == pytest.approx(
-        118 / 5.2, rel=0.05
-    ), "alone over alone"
 
 
 # ---- the chart ---------------------------------------------------------------------------------
 
 
 def price(
-    alone: float | None, contended: float | None = None, ratio: Interval | None = None
+    alone: float | None, contended: float | None = None, versus: Comparison | None = None
 ) -> Price:
     def cost(value: float | None) -> Figure | None:
         ns = Interval(median_ns=value, low_ns=value, high_ns=value) if value is not None else None
         return Figure(ns=ns, id="x", form="x") if ns else None
 
     return Price(
-        group="count", form="rwlock", alone=cost(alone), contended=cost(contended), ratio=ratio
+        group="count", form="rwlock", alone=cost(alone), contended=cost(contended), versus=versus
     )
 
 
@@ -282,7 +281,7 @@ def test_bars_need_no_unicode():
     ],
 )  # fmt: skip
 def test_a_ratio_says_more_or_less_only_where_it_is_shown(low: float, high: float, text: str):
-    assert ratio_text(price(None, ratio=Interval(median_ns=1.0, low_ns=low, high_ns=high))) == text
+    assert ratio_text(price(None, versus=priced(1.0, low, high))) == text
 
 
 def test_a_bar_has_its_interval_or_says_that_it_has_none():

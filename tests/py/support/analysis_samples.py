@@ -8,7 +8,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from linewright.analysis.comparison import Comparison, Side, compared
+from linewright.analysis.contrast import Contrast
 from linewright.analysis.drawn_ratios import ENDS, with_model_error
+from linewright.analysis.hypothesis_tests import judge
+from linewright.analysis.questions import QUESTIONS
 from linewright.schema import Cell, Context, DrawnCosts, Record
 from support import published as tables
 
@@ -290,3 +294,17 @@ def as_simulated(a_record: Record, drawn: DrawnCosts | None) -> Record:
         ends = np.percentile(with_model_error(drawn.ns, drawn.misses), ENDS)
         metrics = dict(zip(("p05_ns", "p95_ns"), map(float, ends), strict=True))
     return msgspec.structs.replace(a_record, flags=["simulated"], metrics=metrics, drawn=drawn)
+
+
+def priced(
+    value: float, low: float, high: float, launches: int = 5, over: str = "launches"
+) -> Comparison:
+    """A ratio as the price list compares it, with its interval."""
+    p = 0.001 if not low <= 1 <= high else 0.5
+    c = Contrast(
+        scale="ratio", value=value, low=low, high=high, launches=launches, paired=True, p=p,
+        spread=0.1, leverage=0.5, degrees=4.0, over=over,
+    )  # fmt: skip
+    side, asked = Side(id="", form="", ns=None), QUESTIONS["price"]
+    judgement = judge(c, p, alpha=asked.alpha, same=asked.same.share)
+    return compared(judgement, "price", side, side)
