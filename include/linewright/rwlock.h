@@ -18,7 +18,8 @@
  * program that writes often loses at most 4 %. (The scheme is BRAVO's, Dice and Kogan 2019, with per-thread marks and an asymmetric barrier
  * instead of a hashed table and a full fence.)
  *
- * Who goes first. A waiting writer goes before readers that come later. A thread that holds any of these locks for reading passes
+ * Who goes first. A waiting writer goes before readers that come later. A reader that has waited for 1 ms goes before writers that do not have the lock
+ * yet, but for tries: it waits for the writer inside. A thread that holds any of these locks for reading passes
  * waiting writers, so that a thread may lock one lock for reading as often as it likes. There is no upgrade from reading to writing.
  *
  * Ordering. A critical section sees everything that critical sections of writers before it did, and a writer's comes after every
@@ -28,7 +29,7 @@
  * not be locked recursively at the same time: the inner lock may then wait for a writer that waits for the outer one. The thread that
  * took it goes on passing waiting writers if it had counted in the plain lock.
  *
- * fork(). The child has the locks as they were; what other threads held stays held there. A thread that ends while it holds a lock
+ * fork(). The child has the locks as they were; what other threads held stays held there, until the lock is made again, and no thread waits for it. A thread that ends while it holds a lock
  * leaves it held. No function is a cancellation point. In signal handlers only lw_rwlock_try_read() and lw_rwlock_read_unlock() may be
  * called, in pairs, and not for a lock whose read locks other threads release; they may interrupt any function here. A try by a thread
  * that has the lock for reading already is refused while a writer waits.
@@ -100,7 +101,7 @@ LW_API int lw_rwlock_write_unlock(struct lw_rwlock *l);
  * waits. */
 LW_API int lw_rwlock_downgrade(struct lw_rwlock *l);
 
-/* As lw_rwlock_read_lock() within `ns` nanoseconds: -ETIMEDOUT otherwise. */
+/* As lw_rwlock_read_lock() within `ns` nanoseconds, also 0: -ETIMEDOUT otherwise. */
 LW_API int lw_rwlock_read_lock_timeout(struct lw_rwlock *l, uint64_t ns) __attribute__((warn_unused_result));
 /* The same until CLOCK_MONOTONIC shows `end` nanoseconds, as lw_rwlock_write_lock_until(). */
 LW_API int lw_rwlock_read_lock_until(struct lw_rwlock *l, uint64_t end) __attribute__((warn_unused_result));
@@ -130,6 +131,7 @@ struct lw__rw_thread {
     uint32_t again[LW__RW_MARKS]; /* read locks of the marked lock beyond the first */
     uint32_t waited; /* 1: a writer sleeps for one of the marks */
     uint32_t used; /* 1: a living thread has it */
+    struct lw_rwlock *waits_for; /* a lock whose state may say that this thread waits: read in a child of fork() */
 } __attribute__((aligned(128)));
 
 /* The calling thread's marks; NULL before its first read of a biased lock and after its last destructor. */

@@ -25,6 +25,13 @@ static inline struct limit limit_of(uint64_t ns)
     return l;
 }
 
+/* The limit, or `end` where that comes before it. */
+static inline struct limit sooner(const struct limit *l, uint64_t end)
+{
+    bool is_sooner = l->ns == 0 || (l->ns != LW_RWLOCK_FOREVER && l->end <= end);
+    return is_sooner ? *l : (struct limit){1, end};
+}
+
 /* The lock's functions return their errors: how a sleep ended is no matter of the caller's errno. */
 static inline void sleep_on(uint32_t *word, uint32_t seen, uint64_t ns)
 {

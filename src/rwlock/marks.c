@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "marks.h"
 
+#include <linewright/percpu.h>
+
 #include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -73,19 +75,20 @@ struct lw__rw_thread *lw__rw_own_marks(void)
 
 static bool lies_in(const struct chunk *c, const struct lw__rw_thread *t)
 {
-    return (uintptr_t)t >= (uintptr_t)&c->thread[0] && (uintptr_t)t <= (uintptr_t)&c->thread[CHUNK_THREADS - 1];
+    return c && (uintptr_t)t >= (uintptr_t)&c->thread[0] && (uintptr_t)t <= (uintptr_t)&c->thread[CHUNK_THREADS - 1];
 }
 
 struct lw__rw_thread *lw__rw_next_thread(struct lw__rw_thread *t)
 {
-    struct chunk *c = first_chunk();
-    if (!t)
-        return c ? &c->thread[0] : NULL;
-    while (!lies_in(c, t)) /* one look for each 127 threads */
-        c = c->next;
-    if (t - c->thread + 1 < (ptrdiff_t)__atomic_load_n(&c->ever, __ATOMIC_RELAXED))
+    static __thread struct chunk *found __attribute__((tls_model("initial-exec"))); /* last; a walk goes on where it was */
+    struct chunk *c = t ? found : first_chunk();
+    if (t && !lies_in(c, t)) /* a signal handler's walk came between */
+        for (c = first_chunk(); !lies_in(c, t);)
+            c = c->next;
+    if (t && t - c->thread + 1 < (ptrdiff_t)__atomic_load_n(&c->ever, __ATOMIC_RELAXED))
         return t + 1;
-    return c->next ? &c->next->thread[0] : NULL;
+    found = t ? c->next : c;
+    return found ? &found->thread[0] : NULL;
 }
 
 /* Reads in destructors that run later count in the plain locks. A handler that reads now would mark what the next thread has. */
@@ -100,15 +103,19 @@ static void thread_ends(void *key_value)
         give_slot_back(own);
 }
 
-/* In the child the marks of the parent's other threads stay set, as their locks stay held; new threads take them over. */
+/* In the child the locks of the parent's other threads stay held; new threads take their marks over. */
 static void after_fork_in_child(void)
 {
     for (struct lw__rw_thread *t = lw__rw_next_thread(NULL); t; t = lw__rw_next_thread(t))
-        if (t != lw__rw_self)
+        if (t != lw__rw_self && t->used) {
+            lw__rw_leave_behind(t);
             give_slot_back(t);
+        }
 }
 
+/* The object stays: threads call it when they end, also after a dlclose() of a plug-in that has this library in it. */
 __attribute__((constructor(101))) static void start(void)
 {
+    lw__percpu_pin(&key);
     have_key = !pthread_key_create(&key, thread_ends) && !pthread_atfork(NULL, NULL, after_fork_in_child);
 }

@@ -15,4 +15,7 @@ struct lw__rw_thread *lw__rw_own_marks(void);
  * ended inside a lock left its mark. */
 struct lw__rw_thread *lw__rw_next_thread(struct lw__rw_thread *t);
 
+/* In a child of fork(), before it goes on: undoes what a thread that is not there left in locks' states. In rwlock.c. */
+void lw__rw_leave_behind(struct lw__rw_thread *t) __attribute__((visibility("hidden")));
+
 #endif

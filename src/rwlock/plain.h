@@ -2,7 +2,8 @@
  *
  * `state` holds
  *   bits 0 to 19   readers that counted themselves here less releases of marked read locks by threads without a mark, in two's complement: again.h
- *   bits 20 to 27  writers that wait: each sleeps, or slept and has not got the lock yet
+ *   bits 20 to 26  writers that wait: each sleeps, or slept and has not got the lock yet
+ *   bit 27         a reader has waited for too long: writers keep out until it has had its turn
  *   bit 28         a writer is inside, or waits for marked readers
  *   bit 29         one of the writers that wait is on its way, so that a release wakes no other
  *   bit 30         readers sleep on `state`
@@ -12,6 +13,10 @@
  * A waiting writer keeps later readers out until it has had the lock, but for threads that hold a read lock already: those would wait for
  * themselves. Who releases the lock last wakes one writer, or all readers where no writer waits. A thread that comes while a woken one is on
  * its way may take the lock before it: handing the lock to a thread that does not run yet would leave it idle for so long.
+ *
+ * Neither side passes the other for ever. A writer that has waited for PATIENCE keeps out those that do not wait yet. A reader that has waited so
+ * long passes waiting writers, and where one is inside asks for the readers' turn: that writer wakes all readers, and no writer enters, but for a
+ * try, before the one that asked has entered, or has given up. Its entry ends the turn; others may ask again.
  *
  * The step that releases the lock is its thread's last access to the lock's memory, since another thread may take it, destroy it and unmap
  * it at once. So bit 29 is set and `queue` changed before; where bit 29 has gone meanwhile, both are done again. A writer reads `queue`
@@ -27,7 +32,8 @@
 #define MOST_READERS 0x0007ffff
 #define FEWEST_READERS (-0x00080000)
 #define ONE_WAITS 0x00100000u
-#define WRITERS_WAIT 0x0ff00000u
+#define WRITERS_WAIT 0x07f00000u
+#define READERS_TURN 0x08000000u
 #define WRITER 0x10000000u
 #define WOKEN 0x20000000u
 #define READERS_SLEEP 0x40000000u
@@ -44,7 +50,7 @@
 #define BACK_OFF \
     64u /* lw_cpu_relax(), after another thread has changed the state first: 1 to 3 us, for which the line stays with that thread's CPU */
 #endif
-#define PATIENCE UINT64_C(1000000) /* ns that a writer waits before later writers keep out */
+#define PATIENCE UINT64_C(1000000) /* ns that a thread waits before others that do not wait yet keep out */
 
 static inline int32_t readers_in(uint32_t s)
 {
@@ -86,19 +92,30 @@ static __attribute__((noinline, cold)) void back_off(void)
         lw_cpu_relax();
 }
 
-static inline int plain_try_read(struct lw_rwlock *l, bool passes_writers)
+/* What keeps a reader out. */
+static inline uint32_t kept_out_by(bool passes_writers)
 {
-    uint32_t blocking = passes_writers ? WRITER : WRITER | WRITERS_WAIT;
+    return passes_writers ? WRITER : WRITER | WRITERS_WAIT;
+}
+
+/* `asked`: READERS_TURN, if the thread asked for it. */
+static inline int enter_to_read(struct lw_rwlock *l, uint32_t blocking, uint32_t asked)
+{
     for (;;) {
         uint32_t s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
         if (s & blocking)
             return -EBUSY;
         if (readers_in(s) == MOST_READERS)
             return -EAGAIN;
-        if (EXCHANGE(l, &s, counting(s, 1), ACQUIRE)) /* pairs with the release in release() */
+        if (EXCHANGE(l, &s, counting(s & ~asked, 1), ACQUIRE)) /* pairs with the release in release() */
             return 0;
         back_off();
     }
+}
+
+static inline int plain_try_read(struct lw_rwlock *l, bool passes_writers)
+{
+    return enter_to_read(l, kept_out_by(passes_writers), 0);
 }
 
 /* True: the lock is taken, which no thread has for writing or waits for. */
@@ -108,46 +125,26 @@ static inline bool plain_read_at_once(struct lw_rwlock *l)
         uint32_t s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
         if (s >= (uint32_t)MOST_READERS)
             return false;
-        if (EXCHANGE(l, &s, s + 1, ACQUIRE)) /* as in plain_try_read() */
+        if (EXCHANGE(l, &s, s + 1, ACQUIRE)) /* as in enter_to_read() */
             return true;
         back_off();
     }
 }
 
-/* Waits once: 0, the lock is taken; -EBUSY: it is not, yet; -EAGAIN; -ETIMEDOUT. */
-static inline int wait_to_read(struct lw_rwlock *l, bool passes_writers, const struct limit *limit)
-{
-    uint32_t blocking = passes_writers ? WRITER : WRITER | WRITERS_WAIT;
-    uint32_t s = look_again(l, blocking);
-    if (!(s & blocking))
-        return plain_try_read(l, passes_writers);
-    if (!(s & READERS_SLEEP) && !EXCHANGE(l, &s, s | READERS_SLEEP, RELAXED))
-        return -EBUSY;
-    return sleep_until(&l->state, s | READERS_SLEEP, limit) ? -EBUSY : -ETIMEDOUT;
-}
-
-static inline int plain_read_lock(struct lw_rwlock *l, bool passes_writers, const struct limit *limit)
-{
-    int error;
-    do
-        error = wait_to_read(l, passes_writers, limit);
-    while (error == -EBUSY);
-    return error;
-}
-
 /* Lets writers that read `queue` before look again. */
 static inline void change_queue(struct lw_rwlock *l)
 {
-    __atomic_fetch_add(&l->queue, 1, __ATOMIC_RELEASE); /* pairs with the acquire in plain_write_lock() */
+    __atomic_fetch_add(&l->queue, 1, __ATOMIC_RELEASE); /* pairs with the acquire in wait_to_write() */
 }
 
-/* A waiting writer's limit is reached. It may be the one that was woken: then another must be. */
-static inline void give_up(struct lw_rwlock *l)
+/* A thread that waited does so no longer. A writer, which was counted, may be the one that was woken: then another must be. `asked`: what it
+ * kept others out by. */
+static inline void give_up(struct lw_rwlock *l, uint32_t counted, uint32_t asked)
 {
     uint32_t s = __atomic_load_n(&l->state, __ATOMIC_RELAXED), left;
     do {
-        left = (s - ONE_WAITS) & ~(WOKEN | STARVES);
-        if (!keeps_out(left, WRITER | READERS) && left & WRITERS_WAIT)
+        left = (s - counted) & ~(WOKEN | asked);
+        if (!keeps_out(left, WRITER | READERS | READERS_TURN) && left & WRITERS_WAIT)
             left |= WOKEN;
         else if (!(left & (WRITER | WRITERS_WAIT)))
             left &= ~READERS_SLEEP;
@@ -160,11 +157,63 @@ static inline void give_up(struct lw_rwlock *l)
         lw_futex_wake_all(&l->state);
 }
 
-/* `passes_writers`: also those that have waited for too long. The first exchange guesses: a load before it would bring the line twice, first to
- * be read and then to be written. Readers do not guess, since others are often inside with them. */
-static inline int plain_try_write(struct lw_rwlock *l, bool passes_writers)
+/* What a thread that waits knows from one look to the next. */
+struct waiting {
+    uint32_t blocking; /* bits that keep it out */
+    uint32_t counted; /* what it has said in the state: a writer ONE_WAITS, a reader that it wants its turn */
+    uint64_t since; /* when it began; 0: it has not slept yet */
+};
+
+static inline struct waiting waits_to_read(bool passes_writers)
 {
-    uint32_t blocking = WRITER | READERS | (passes_writers ? 0 : STARVES), s = 0;
+    struct waiting w = {kept_out_by(passes_writers), 0, 0};
+    return w;
+}
+
+/* Sleeps while the state is `s`. */
+static inline int sleep_to_read(struct lw_rwlock *l, uint32_t s, struct waiting *w, const struct limit *limit)
+{
+    if (w->counted)
+        return sleep_until(&l->state, s, limit) ? -EBUSY : -ETIMEDOUT;
+    uint64_t now = now_ns();
+    if (!w->since)
+        w->since = now;
+    if (now - w->since >= PATIENCE) {
+        w->counted = READERS_TURN;
+        w->blocking = WRITER;
+        return -EBUSY;
+    }
+    struct limit until = sooner(limit, w->since + PATIENCE);
+    return sleep_until(&l->state, s, &until) || until.end != limit->end ? -EBUSY : -ETIMEDOUT;
+}
+
+/* Waits once: 0, the lock is taken; -EBUSY: it is not, yet; -EAGAIN; -ETIMEDOUT. */
+static inline int wait_to_read(struct lw_rwlock *l, struct waiting *w, const struct limit *limit)
+{
+    uint32_t s = look_again(l, w->blocking), waits = s | READERS_SLEEP | w->counted;
+    int error = s & w->blocking ? -EBUSY : enter_to_read(l, w->blocking, w->counted);
+    if (error == -EBUSY && s & w->blocking && (waits == s || EXCHANGE(l, &s, waits, RELAXED)))
+        error = sleep_to_read(l, waits, w, limit);
+    if (error && error != -EBUSY && w->counted)
+        give_up(l, 0, READERS_TURN);
+    return error;
+}
+
+static inline int plain_read_lock(struct lw_rwlock *l, bool passes_writers, const struct limit *limit)
+{
+    struct waiting w = waits_to_read(passes_writers);
+    int error;
+    do
+        error = wait_to_read(l, &w, limit);
+    while (error == -EBUSY);
+    return error;
+}
+
+/* `passes_others`: also those that have waited for too long. The first exchange guesses: a load before it would bring the line twice, first to
+ * be read and then to be written. Readers do not guess, since others are often inside with them. */
+static inline int plain_try_write(struct lw_rwlock *l, bool passes_others)
+{
+    uint32_t blocking = WRITER | READERS | (passes_others ? 0 : STARVES | READERS_TURN), s = 0;
     do {
         if (keeps_out(s, blocking))
             return -EBUSY;
@@ -172,13 +221,17 @@ static inline int plain_try_write(struct lw_rwlock *l, bool passes_writers)
     return 0;
 }
 
-/* What a writer that waits knows from one look to the next. */
-struct waiting {
-    uint32_t blocking; /* bits that keep it out */
-    uint32_t counted; /* ONE_WAITS once it is one of the writers that wait */
-    uint64_t since;
-};
-#define BEGINS_TO_WAIT {WRITER | READERS | STARVES, 0, 0}
+/* What keeps a writer out that has slept. */
+static inline uint32_t kept_out_once_woken(void)
+{
+    return WRITER | READERS | READERS_TURN;
+}
+
+static inline struct waiting waits_to_write(void)
+{
+    struct waiting w = {kept_out_once_woken() | STARVES, 0, 0};
+    return w;
+}
 
 static inline bool take(struct lw_rwlock *l, uint32_t s, const struct waiting *w)
 {
@@ -200,7 +253,7 @@ static inline bool announce(struct lw_rwlock *l, uint32_t s, struct waiting *w)
     }
     if (now_ns() - w->since > PATIENCE) {
         waits |= STARVES;
-        w->blocking = WRITER | READERS;
+        w->blocking = kept_out_once_woken();
     }
     return waits == s || EXCHANGE(l, &s, waits, RELAXED);
 }
@@ -220,21 +273,27 @@ static inline int wait_to_write(struct lw_rwlock *l, struct waiting *w, const st
     if (!keeps_out(s, w->blocking) || s & WOKEN)
         return -EAGAIN;
     if (!sleep_until(&l->queue, turn, limit)) {
-        give_up(l);
+        give_up(l, ONE_WAITS, STARVES);
         return -ETIMEDOUT;
     }
-    w->blocking = WRITER | READERS;
+    w->blocking = kept_out_once_woken();
     return -EAGAIN;
 }
 
 static inline int plain_write_lock(struct lw_rwlock *l, const struct limit *limit)
 {
-    struct waiting w = BEGINS_TO_WAIT;
+    struct waiting w = waits_to_write();
     int error;
     do
         error = wait_to_write(l, &w, limit);
     while (error == -EAGAIN);
     return error;
+}
+
+/* Whether it is for readers to come in next. */
+static inline bool wakes_readers(uint32_t left)
+{
+    return left & READERS_TURN || !(left & WRITERS_WAIT);
 }
 
 /* Takes `held` out of the state, which was `s`: a reader, or the writer. `readers_first`: readers sleep for this writer alone, so they are
@@ -246,7 +305,7 @@ static __attribute__((noinline)) bool release(struct lw_rwlock *l, uint32_t s, u
     while ((held_it = held == WRITER || readers_in(s) > 0)) {
         uint32_t left = s - held;
         bool last = readers_in(left) <= 0;
-        if (last && left & WRITERS_WAIT && !(left & WOKEN)) {
+        if (last && left & WRITERS_WAIT && !(left & (WOKEN | READERS_TURN))) {
             if (EXCHANGE(l, &s, s | WOKEN, RELAXED)) {
                 change_queue(l);
                 wakes = true;
@@ -254,7 +313,7 @@ static __attribute__((noinline)) bool release(struct lw_rwlock *l, uint32_t s, u
             }
             continue;
         }
-        slept = last && (readers_first || !(left & WRITERS_WAIT)) ? left & READERS_SLEEP : 0;
+        slept = last && (readers_first || wakes_readers(left)) ? left & READERS_SLEEP : 0;
         if (EXCHANGE(l, &s, left & ~slept, RELEASE)) /* pairs with the acquires above; the lock's memory may be gone now */
             break;
         slept = 0;
@@ -272,14 +331,14 @@ static inline void plain_downgrade(struct lw_rwlock *l, bool readers_first)
 {
     uint32_t s = WRITER, slept;
     do
-        slept = readers_first || !(s & WRITERS_WAIT) ? s & READERS_SLEEP : 0;
+        slept = readers_first || wakes_readers(s) ? s & READERS_SLEEP : 0;
     while (!EXCHANGE(l, &s, counting(s & ~(WRITER | slept), 1), RELEASE)); /* pairs with the acquires above */
     if (slept)
         lw_futex_wake_all(&l->state);
 }
 
 /* Whether a reader that leaves this state behind wakes no thread: others are inside, the writer to wake is on its way, or no writer waits.
- * Readers sleep for a writer that is inside or waits alone, and who ends that wakes them. */
+ * Readers sleep for a writer that is inside or waits alone, and who ends that wakes them. One that asks for its turn sleeps for one inside. */
 static inline bool wakes_none(uint32_t left)
 {
     return readers_in(left) > 0 || left & WOKEN || !(left & WRITERS_WAIT);

@@ -171,6 +171,86 @@ void lw__rw_consider_bias(struct lw_rwlock *l)
     give_bias(l, looks); /* its cost is paid back by the first readers: a reader pair is some ns cheaper */
 }
 
+/* ---- what other threads' releases leave, and fork() ---- */
+
+/* Locks whose read locks were handed over and whose marks may be left, at a place that follows from the address; SEVERAL where two met there. So a
+ * lock that is made costs one look, with any number of threads. Relaxed: a lock is made after the last release of one that was there. */
+#define PLACES 256u
+#define SEVERAL ((struct lw_rwlock *)1)
+static struct lw_rwlock *handed[PLACES];
+
+static struct lw_rwlock **place_of(const struct lw_rwlock *l)
+{
+    uintptr_t a = (uintptr_t)l / sizeof *l;
+    return &handed[(a ^ a >> 8 ^ a >> 16) % PLACES];
+}
+
+/* Before the release: after it the lock may be gone. */
+static void note_handed(struct lw_rwlock *l)
+{
+    struct lw_rwlock **place = place_of(l), *old = __atomic_load_n(place, __ATOMIC_RELAXED);
+    while (old != l && old != SEVERAL &&
+           !__atomic_compare_exchange_n(place, &old, old ? SEVERAL : l, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+static bool may_have_left_marks(struct lw_rwlock *l)
+{
+    struct lw_rwlock *noted = __atomic_load_n(place_of(l), __ATOMIC_RELAXED);
+    return noted == l || noted == SEVERAL;
+}
+
+/* No mark is left. */
+static void forget_handed(struct lw_rwlock *l)
+{
+    if (__atomic_load_n(place_of(l), __ATOMIC_RELAXED) == l)
+        __atomic_compare_exchange_n(place_of(l), &(struct lw_rwlock *){l}, NULL, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+/* From now on the state may say that this thread waits. NULL: it has no marks, and a child of fork() keeps what the state says. */
+static struct lw__rw_thread *begins_to_wait(struct lw_rwlock *l)
+{
+    struct lw__rw_thread *self = lw__rw_own_marks();
+    if (self) {
+        __atomic_store_n(&self->waits_for, l, __ATOMIC_RELAXED);
+        __atomic_thread_fence(__ATOMIC_RELEASE); /* a child that has what the thread stores later has this, too */
+    }
+    return self;
+}
+
+static void waits_no_more(struct lw__rw_thread *self)
+{
+    if (self)
+        __atomic_store_n(&self->waits_for, NULL, __ATOMIC_RELEASE); /* as above: after what it did to the state */
+}
+
+/* Read locks are counted in the plain lock from now on, so that a lock that is made again, in any way, has none. Of a lock whose marks may be
+ * left of released read locks the memory may be gone: those stay. A mark for a plain lock is of a thread that was about to look at it, and not inside. */
+static void count_mark(struct lw__rw_thread *t, uintptr_t at)
+{
+    struct lw_rwlock *l = t->mark[at];
+    if (!l || l == LW__RW_RETIRED || may_have_left_marks(l))
+        return;
+    if (!is_plain(l)) {
+        if (readers_in(l->state) > MOST_READERS - 1 - (int32_t)(t->again[at] & READERS))
+            return;
+        l->state = counting(l->state, 1 + t->again[at]);
+    }
+    t->mark[at] = NULL;
+    t->again[at] = 0;
+}
+
+/* Of a lock that a thread waited for no other thread of the child waits, and a writer that was not inside yet will not be. */
+void lw__rw_leave_behind(struct lw__rw_thread *t)
+{
+    for (uintptr_t at = 0; at < LW__RW_MARKS; at++)
+        count_mark(t, at);
+    struct lw_rwlock *l = t->waits_for;
+    t->waits_for = NULL;
+    if (l && !(lw__rw_self && lw__rw_self->waits_for == l)) /* else a handler of a signal forks while its thread waits */
+        l->state &= l->writer ? READERS | WRITER : READERS;
+}
+
 /* ---- readers ---- */
 
 /* A try by a signal handler may have interrupted lw__rw_mark() between M and R: the mark is set, and a writer may be inside. Where the lock is still
@@ -220,7 +300,9 @@ static __attribute__((noinline)) int read_otherwise(struct lw_rwlock *l, uint64_
     if (__atomic_load_n(&l->writer, __ATOMIC_RELAXED) == own_id()) /* only this thread stores its id */
         return -EDEADLK;
     struct limit limit = limit_of(ns);
+    self = begins_to_wait(l);
     error = plain_read_lock(l, lw__rw_own.held != 0 || LW_RW_READERS_FIRST(l), &limit);
+    waits_no_more(self);
     if (!error)
         lw__rw_own.held++;
     return error;
@@ -233,10 +315,11 @@ int lw__rw_read_slow(struct lw_rwlock *l, uint64_t ns)
     return may_look && is_plain(l) && count(l) == 0 ? 0 : read_otherwise(l, ns);
 }
 
+/* A limit of 0 ns is no try, but for what it takes: a thread that would wait for itself gets -EDEADLK. */
 int lw_rwlock_read_lock_timeout(struct lw_rwlock *l, uint64_t ns)
 {
     struct lw__rw_thread *self = lw__rw_self;
-    return self && lw__rw_mark(self, l) ? 0 : lw__rw_read_slow(l, ns);
+    return self && lw__rw_mark(self, l) ? 0 : lw__rw_read_slow(l, ns ? ns : 1);
 }
 
 /* Wakes writers that wait for marks: what they sum up has changed. */
@@ -247,8 +330,6 @@ static void wake_writers(void)
         if (__atomic_load_n(&t->waited, __ATOMIC_RELAXED))
             lw__rw_wake_writer(t);
 }
-
-static bool ever_handed; /* relaxed: whether marks of locks that are over may be left */
 
 int lw__rw_read_unlock_slow(struct lw_rwlock *l)
 {
@@ -261,11 +342,11 @@ int lw__rw_read_unlock_slow(struct lw_rwlock *l)
             has_left();
             return 0;
         }
+        note_handed(l);
         error = hand_over(l);
     } while (error == COUNTED_AGAIN);
     if (error)
         return error;
-    __atomic_store_n(&ever_handed, true, __ATOMIC_RELAXED);
     wake_writers();
     return 0;
 }
@@ -292,7 +373,41 @@ static int make_way(struct lw_rwlock *l, const struct limit *limit)
         return -error;
     if (error == LIMIT_REACHED && !steps_back)
         return limit->ns ? -ETIMEDOUT : -EBUSY;
+    if (!error)
+        forget_handed(l);
     return error ? -EAGAIN : 0;
+}
+
+/* What the holder of the plain lock has to do before it is a writer: as make_way(). */
+static int end_what_readers_began(struct lw_rwlock *l, const struct limit *limit)
+{
+    uint32_t biased = __atomic_load_n(&l->biased, __ATOMIC_RELAXED); /* stored by who held the lock before */
+    if (biased & LW__RW_LOOKS)
+        __atomic_store_n(&l->biased, 0, __ATOMIC_RELEASE); /* pairs as the writer's that ended the bias */
+    else if (biased & (LW__RW_BIASED | LW__RW_ENDING))
+        return make_way(l, limit);
+    return 0;
+}
+
+/* `error`: what a try for the plain lock returned. */
+static int write_by_waiting(struct lw_rwlock *l, const struct limit *limit, int error)
+{
+    struct lw__rw_thread *self = begins_to_wait(l);
+    do {
+        if (error)
+            error = plain_write_lock(l, limit);
+        if (error)
+            break;
+        error = end_what_readers_began(l, limit);
+        if (error)
+            plain_write_unlock(l, LW_RW_READERS_FIRST(l));
+        if (error == -EAGAIN && !wait_for_marks(l, limit)) /* the lock is free meanwhile */
+            error = -ETIMEDOUT;
+    } while (error == -EAGAIN);
+    if (!error)
+        has_entered(l, own_id());
+    waits_no_more(self);
+    return error;
 }
 
 static int write_lock(struct lw_rwlock *l, const struct limit *limit)
@@ -300,25 +415,13 @@ static int write_lock(struct lw_rwlock *l, const struct limit *limit)
     int error = plain_try_write(l, limit->ns == 0);
     if (error && __atomic_load_n(&l->writer, __ATOMIC_RELAXED) == own_id()) /* only this thread stores its id */
         return -EDEADLK;
-    do {
-        if (error && limit->ns)
-            error = plain_write_lock(l, limit);
-        if (error)
-            return error;
-        uint32_t biased = __atomic_load_n(&l->biased, __ATOMIC_RELAXED); /* stored by who held the lock before */
-        if (biased & LW__RW_LOOKS)
-            __atomic_store_n(&l->biased, 0, __ATOMIC_RELEASE); /* pairs as the writer's that ended the bias */
-        else if (biased & (LW__RW_BIASED | LW__RW_ENDING))
-            error = make_way(l, limit);
-        if (error)
-            plain_write_unlock(l, LW_RW_READERS_FIRST(l));
-        if (error == -EAGAIN && !wait_for_marks(l, limit)) /* the lock is free meanwhile */
-            return -ETIMEDOUT;
-    } while (error == -EAGAIN);
-    if (error)
-        return error;
-    has_entered(l, own_id());
-    return 0;
+    if (error ? limit->ns != 0 : !is_plain(l))
+        return write_by_waiting(l, limit, error);
+    if (!error) {
+        (void)end_what_readers_began(l, limit); /* looks, at most */
+        has_entered(l, own_id());
+    }
+    return error;
 }
 
 int lw_rwlock_write_lock(struct lw_rwlock *l)
@@ -389,8 +492,10 @@ int lw_rwlock_read_lock_until(struct lw_rwlock *l, uint64_t end)
 
 void lw_rwlock_init(struct lw_rwlock *l)
 {
-    if (__atomic_load_n(&ever_handed, __ATOMIC_RELAXED))
+    if (may_have_left_marks(l)) {
         retire_marks(l);
+        forget_handed(l);
+    }
     *l = (struct lw_rwlock)LW_RWLOCK_INIT;
 }
 
@@ -405,8 +510,10 @@ int lw_rwlock_destroy(struct lw_rwlock *l)
     uint32_t state = __atomic_load_n(&l->state, __ATOMIC_ACQUIRE); /* pairs with the releases of plain.h */
     if (keeps_out(state, READERS | WRITER) || (!is_plain(l) && !all_released(l)))
         return -EBUSY;
-    if (readers_in(state) < 0)
+    if (readers_in(state) < 0) {
         retire_marks(l);
+        forget_handed(l);
+    }
     *l = (struct lw_rwlock)LW_RWLOCK_INIT;
     return 0;
 }

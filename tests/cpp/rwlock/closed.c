@@ -1,5 +1,5 @@
-/* A program opens liblinewright-rwlock.so itself, a thread marks a lock of it, the library is closed, and then the thread ends, which calls the library.
- * usage: closed LIBRARY. Exit code: 0, or 1. */
+/* A program opens a library with locks itself, a thread marks a lock of it, the library is closed, and then the thread ends, which calls the library.
+ * usage: closed LIBRARY READ_LOCK UNLOCK, the names of its functions. Exit code: 0, or 1. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -26,13 +26,13 @@ static void *marks(void *unused) {
 
 int main(int count, char **words) {
     pthread_t thread;
-    void *library = count == 2 ? dlopen(words[1], RTLD_NOW) : NULL;
+    void *library = count == 4 ? dlopen(words[1], RTLD_NOW) : NULL;
     if (!library) {
-        puts(count == 2 ? dlerror() : "usage: closed LIBRARY");
+        puts(count == 4 ? dlerror() : "usage: closed LIBRARY READ_LOCK UNLOCK");
         return 1;
     }
-    *(void **)&rdlock = dlsym(library, "pthread_rwlock_rdlock");
-    *(void **)&unlock = dlsym(library, "pthread_rwlock_unlock");
+    *(void **)&rdlock = dlsym(library, words[2]);
+    *(void **)&unlock = dlsym(library, words[3]);
     if (!rdlock || !unlock || pthread_barrier_init(&turn, NULL, 2) || pthread_create(&thread, NULL, marks, NULL))
         return 1;
     pthread_barrier_wait(&turn); /* it has marked */

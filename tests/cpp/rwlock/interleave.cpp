@@ -41,7 +41,7 @@ struct chunk {
     lw__rw_thread thread[CHUNK_THREADS];
 };
 struct limit {
-    uint64_t ns;
+    uint64_t ns, end;
 };
 struct Memory {
     lw_rwlock lock;
@@ -156,6 +156,7 @@ void lw_futex_wake_all(uint64_t *) {}
 uint64_t now_ns() { return 0; }
 [[noreturn]] bool sleep_until(uint64_t *, uint32_t, const limit *) { sleep(); }
 [[noreturn]] bool nap(const limit *) { sleep(); }
+limit sooner(const limit *l, uint64_t) { return *l; }
 int heavy() {
     if (refused && me == 0)
         return 1;
@@ -379,7 +380,7 @@ void successor_reads() {
 }
 // As write_lock() in rwlock.c.
 bool enters() {
-    limit none{0};
+    limit none{0, 0};
     if (text->try_write(&arena.lock, false))
         return false; // another is inside: it would wait
     if (load(&arena.lock.biased) & (LW__RW_BIASED | LW__RW_ENDING) &&

@@ -180,11 +180,20 @@ PLAIN_MUTANTS = {
     "waits_for_ever": [("? (s - w->counted) & ~(WOKEN", "? s & ~(WOKEN")],
     "starves_beside_itself": [
         (
-            "        waits |= STARVES;\n        w->blocking = WRITER | READERS;\n",
+            "        waits |= STARVES;\n        w->blocking = kept_out_once_woken();\n",
             "        waits |= STARVES;\n",
         ),
     ],
     "starves_for_ever": [("(s - w->counted) & ~(WOKEN | STARVES)", "(s - w->counted) & ~WOKEN")],
+    "turn_outlives_the_reader_that_asked": [("counting(s & ~asked, 1)", "counting(s | asked, 1)")],
+    "turn_outlives_a_reader_that_gives_up": [("give_up(l, 0, READERS_TURN)", "give_up(l, 0, 0)")],
+    "turn_is_a_writers": [
+        ("passes_others ? 0 : STARVES | READERS_TURN)", "passes_others ? 0 : STARVES)")
+    ],
+    "turn_is_a_waiting_writers": [
+        ("return WRITER | READERS | READERS_TURN;", "return WRITER | READERS;")
+    ],
+    "turn_wakes_no_reader": [("return left & READERS_TURN || !", "return !")],
     "gives_up_without_a_word": [("left |= WOKEN;", "left |= 0;")],
     "gives_up_and_readers_sleep": [("left &= ~READERS_SLEEP;", "left |= 0;")],
     "released_without_a_count": [("held == WRITER || readers_in(s) > 0", "held == WRITER || 1")],
@@ -198,7 +207,7 @@ PLAIN_MUTANTS = {
     ],
     "readers_sleep_on": [("left & READERS_SLEEP : 0;", "0 * left : 0;")],
     "writer_meets_readers": [
-        ("blocking = WRITER | READERS | (passes_writers", "blocking = WRITER | (passes_writers"),
+        ("blocking = WRITER | READERS | (passes_others", "blocking = WRITER | (passes_others"),
     ],
 }
 SEEN_BY_THE_TORTURE = ["bias_does_not_end", "no_wait"]

@@ -28,7 +28,7 @@ struct lw_rwlock {
     uint32_t state, queue;
 };
 struct limit {
-    uint64_t ns;
+    uint64_t ns, end;
 };
 lw_rwlock lock; // only the addresses of its words are used
 
@@ -60,6 +60,7 @@ struct State {
 };
 
 const Thread *running;
+bool starves; // it does
 size_t position;
 Operation wanted;
 std::jmp_buf back;
@@ -86,7 +87,12 @@ void lw_futex_wake_all(uint32_t *p) { lw_futex_wake(p, max_threads); }
 void keep_marks_out(lw_rwlock *) {}
 void lw_cpu_relax() {}
 bool nap(const limit *) { return true; }
-uint64_t now_ns() { return running->waiting.counted ? 2'000'000 : 0; } // a writer that sleeps twice has waited too long
+// A writer that sleeps twice has waited too long; so has a reader, if it starves.
+uint64_t now_ns() {
+    const Waiting &w = running->waiting;
+    return w.counted || (starves && w.since) ? 2'000'001 : 1;
+}
+limit sooner(const limit *l, uint64_t end) { return starves ? limit{1, end} : *l; }
 
 #define LONGEST_PAUSE 0u
 #define __atomic_load_n(p, order) operation({Kind::load, word_of(p), 0, 0, 0})
@@ -97,25 +103,32 @@ struct Text {
     const char *name;
     bool (*read_at_once)(lw_rwlock *);
     int (*try_read)(lw_rwlock *, bool);
-    int (*wait_to_read)(lw_rwlock *, bool, const limit *);
+    int (*wait_to_read)(lw_rwlock *, bool, Waiting *, const limit *);
     int (*try_write)(lw_rwlock *, bool);
     int (*wait_to_write)(lw_rwlock *, Waiting *, const limit *);
     bool (*read_unlock)(lw_rwlock *);
     void (*write_unlock)(lw_rwlock *, bool);
     void (*downgrade)(lw_rwlock *, bool);
 };
-#define LW_TEXT(name)                                                                                     \
-    Text {                                                                                                \
-        #name, name::plain_read_at_once, name::plain_try_read, name::wait_to_read, name::plain_try_write, \
-            [](lw_rwlock *l, Waiting *w, const limit *until) {                                            \
-                name::waiting its{w->blocking, w->counted, w->since};                                     \
-                if (!its.blocking)                                                                        \
-                    its = name::waiting BEGINS_TO_WAIT;                                                   \
-                const int error = name::wait_to_write(l, &its, until);                                    \
-                *w = {its.blocking, its.counted, its.since};                                              \
-                return error;                                                                             \
-            },                                                                                            \
-            name::plain_read_unlock, name::plain_write_unlock, name::plain_downgrade                      \
+// One wait, by a function of the text, of a thread that knows this; what it knows at first.
+template <class W, class Wait> int waits_once(Wait wait, W its, Waiting *w, const limit *until) {
+    if (w->blocking)
+        its = {w->blocking, w->counted, w->since};
+    const int error = wait(&lock, &its, until);
+    *w = {its.blocking, its.counted, its.since};
+    return error;
+}
+#define LW_TEXT(name)                                                                                 \
+    Text {                                                                                            \
+        #name, name::plain_read_at_once, name::plain_try_read,                                        \
+            [](lw_rwlock *, bool passes_writers, Waiting *w, const limit *until) {                    \
+                return waits_once(name::wait_to_read, name::waits_to_read(passes_writers), w, until); \
+            },                                                                                        \
+            name::plain_try_write,                                                                    \
+            [](lw_rwlock *, Waiting *w, const limit *until) {                                         \
+                return waits_once(name::wait_to_write, name::waits_to_write(), w, until);             \
+            },                                                                                        \
+            name::plain_read_unlock, name::plain_write_unlock, name::plain_downgrade                  \
     }
 #include "plain_texts.h"
 const Text texts[] = {TEXTS};
@@ -129,16 +142,21 @@ struct Role {
     bool limited;
     bool strange; // releases a read lock that is not counted here, and may take another thread's count
     bool downgrades = false; // a writer that becomes a reader before it leaves
+    bool starves = false; // a reader that asks for its turn before it sleeps again
     bool operator==(const Role &) const = default;
 };
 const Role reader{false, false, false, false}, passing_reader{false, true, false, false}, writer{true, false, false, false},
     limited_writer{true, false, true, false}, stepping_back_writer{true, true, false, false},
     stranger{false, false, false, true}, downgrading_writer{true, false, false, false, true},
-    stepping_back_downgrading_writer{true, true, false, false, true};
+    stepping_back_downgrading_writer{true, true, false, false, true},
+    starving_reader{false, false, false, false, false, true},
+    starving_limited_reader{false, false, true, false, false, true},
+    starving_passing_reader{false, true, false, false, false, true};
 
 // What the thread does in its stage, from its begin.
 int stage(const Role &r, Stage stage, Waiting *w) {
-    const limit l{r.limited ? 1 : UINT64_MAX};
+    const limit l{r.limited ? 1 : UINT64_MAX, 0};
+    starves = r.starves;
     switch (stage) {
     case Stage::begins:
         if (r.strange)
@@ -146,7 +164,8 @@ int stage(const Role &r, Stage stage, Waiting *w) {
         if (!r.writes && text->read_at_once(&lock))
             return 0;
         return r.writes ? text->try_write(&lock, false) : text->try_read(&lock, r.readers_first);
-    case Stage::waits: return r.writes ? text->wait_to_write(&lock, w, &l) : text->wait_to_read(&lock, r.readers_first, &l);
+    case Stage::waits:
+        return r.writes ? text->wait_to_write(&lock, w, &l) : text->wait_to_read(&lock, r.readers_first, w, &l);
     case Stage::inside:
         if (r.downgrades)
             text->downgrade(&lock, r.readers_first);
@@ -170,6 +189,13 @@ const Configuration configurations[] = {
     {"two writers, a reader", {writer, writer, reader}},
     {"a writer, two readers", {writer, reader, reader}},
     {"a writer with a limit, a writer, a reader", {limited_writer, writer, reader}},
+    {"two writers, a reader that starves", {writer, writer, starving_reader}},
+    {"two writers, a reader with a limit that starves", {writer, writer, starving_limited_reader}},
+    {"a writer, a reader, a reader that starves", {writer, reader, starving_reader}},
+    {"a writer, two readers that starve, one with a limit", {writer, starving_reader, starving_limited_reader}},
+    {"two writers that let readers go first, such a reader that starves",
+     {stepping_back_writer, stepping_back_writer, starving_passing_reader}},
+    {"a writer that becomes a reader, a writer, a reader that starves", {downgrading_writer, writer, starving_reader}},
     {"a writer that lets readers go first, two such readers", {stepping_back_writer, passing_reader, passing_reader}},
     {"two readers, a release that is another's", {reader, reader, stranger}},
     {"a writer that becomes a reader, a writer, a reader", {downgrading_writer, writer, reader}},
@@ -215,7 +241,7 @@ struct Explorer {
             if (own.asleep < 0)
                 runs_on(own, configuration.threads[t]);
             const uint32_t words[] = {static_cast<uint32_t>(own.asleep), static_cast<uint32_t>(own.stage),
-                                      own.waiting.counted / 65536, own.waiting.blocking};
+                                      own.waiting.counted / 65536 + (own.waiting.since != 0), own.waiting.blocking};
             keys[t].bytes(words, sizeof words).bytes(own.log.data(), own.steps * sizeof(uint32_t));
             for (size_t u = t; u && configuration.threads[u] == configuration.threads[u - 1] && keys[u] < keys[u - 1]; u--) {
                 std::swap(keys[u], keys[u - 1]);
@@ -295,6 +321,8 @@ struct Explorer {
                     (configuration.threads[t].downgrades && !own.downgraded ? own.downgraded : own.released) = true;
                 if (o.order == __ATOMIC_ACQUIRE && !may_enter(s, t))
                     wrong = "two threads that exclude each other were inside";
+                if (o.order == __ATOMIC_ACQUIRE && configuration.threads[t].writes && found & READERS_TURN)
+                    wrong = "a writer came in at the readers' turn";
             }
             result(s, t, found);
             break;
