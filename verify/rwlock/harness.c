@@ -45,7 +45,7 @@ struct lw__rw_thread {
     atomic_uint again[1], waited, used;
 };
 struct limit {
-    uint64_t ns;
+    uint64_t ns, end;
 };
 
 #define CHUNK_THREADS READERS
@@ -93,6 +93,12 @@ static bool take_one(atomic_uint *p)
 {
     unsigned from = 0;
     return atomic_compare_exchange_strong_explicit(p, &from, 1, memory_order_acquire, memory_order_relaxed);
+}
+
+static struct limit sooner(const struct limit *l, uint64_t end)
+{
+    (void)end;
+    return *l;
 }
 
 static struct lw__rw_thread *next_thread(struct lw__rw_thread *t)
