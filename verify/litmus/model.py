@@ -15,6 +15,7 @@ and ordered-before is acyclic."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import permutations, product
 
@@ -122,20 +123,20 @@ def allowed(test: Litmus) -> bool:
     if test.architecture == "X86_64":
         return x86.allowed(test)
     return any(
-        _consistent(*execution) and _final(test, *execution) for execution in _executions(test)
+        _consistent(*execution) and _final(test, *execution)
+        for execution in executions(events_of(test), test.variables)
     )
 
 
-def _executions(test: Litmus):
-    everything = events_of(test)
+def executions(everything: list[Event], variables: Iterable[str]):
+    """Every choice of sources and orders, allowed or not: events, rf, co, values."""
     conditional = [e for e in everything if e.kind == "W?"]
     for chosen in product((True, False), repeat=len(conditional)):
         written = {id(e) for e, done in zip(conditional, chosen, strict=True) if done}
         events = [e for e in everything if e.kind != "W?" or id(e) in written]
         reads = [e for e in events if e.kind == "R"]
         writes = {
-            v: [e for e in events if e.kind.startswith("W") and e.variable == v]
-            for v in test.variables
+            v: [e for e in events if e.kind.startswith("W") and e.variable == v] for v in variables
         }
         for sources in product(*(writes[r.variable] for r in reads)):
             rf = dict(zip(reads, sources, strict=True))

@@ -20,7 +20,7 @@ FEWER = {
 }
 """How often a loop looks before its thread sleeps: once here, as no number makes a lock right."""
 FLAGS = [
-    *("-std=gnu11", "-O1", "-g1", "-fPIC", "-w", "-fno-builtin-memset"),
+    *("-std=gnu11", "-O2", "-fno-inline", "-g1", "-fPIC", "-w", "-fno-builtin-memset"),
     *("-fsanitize=thread", "-U__SANITIZE_THREAD__"),
 ]
 
@@ -39,7 +39,7 @@ def copy_text(root: Path, to: Path) -> None:
         path.write_text(text)
 
 
-def compile_scenarios(text: Path, name: str, out: Path, compiler: str = "gcc") -> None:
+def compile_scenarios(text: Path, name: str, out: Path, compiler: str = "gcc", more=()) -> None:
     """A shared object of the scenarios `name` and of the text in that folder."""
     with tempfile.TemporaryDirectory() as folder:
         objects = []
@@ -47,7 +47,7 @@ def compile_scenarios(text: Path, name: str, out: Path, compiler: str = "gcc") -
             objects.append(f"{folder}/{len(objects)}.o")
             include = [f"-I{text}", f"-I{text}/include", f"-I{HERE}", "-include", "shim.h"]
             subprocess.run(
-                [compiler, *FLAGS, *include, "-c", source, "-o", objects[-1]], check=True
+                [compiler, *FLAGS, *more, *include, "-c", source, "-o", objects[-1]], check=True
             )
         subprocess.run([compiler, "-shared", "-Wl,-z,lazy", *objects, "-o", out], check=True)
 

@@ -10,9 +10,12 @@
 struct test {
     const char *name, *text, *last, *outcomes;
 };
+#ifndef LITMUS /* programs that a test draws */
+#define LITMUS "litmus.def"
+#endif
 #define TEST(name, text, last, outcomes) {name, text, last, outcomes},
 static const struct test tests[] = {
-#include "litmus.def"
+#include LITMUS
 };
 #define TESTS (sizeof tests / sizeof *tests)
 

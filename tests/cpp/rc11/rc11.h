@@ -18,7 +18,6 @@ struct rc11_scenario {
     unsigned refused; /* bit i: thread i is refused membarrier */
     bool time; /* the clock jumps once, by half an hour, at any moment; waits with a limit end then */
     bool slow; /* for the long lane */
-    bool open; /* had no answer in minutes: explored where --only names it */
 };
 
 /* A scenario's file defines them. */
