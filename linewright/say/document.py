@@ -130,7 +130,32 @@ class Bars(TextTable, frozen=True, kw_only=True, tag_field="block", tag="bars"):
     """For each row when it gives way where there is no room for all: the highest first."""
 
 
-Block = Topic | TextTable | Bars
+class Axis(Struct, frozen=True, kw_only=True):
+    """What a chart measures along one of its directions."""
+
+    name: str
+    """The field of the rows that it shows."""
+    title: str
+    """With its unit."""
+    log: bool = False
+    places: list[str] = []
+    """Of an axis of words these, in their order."""
+
+
+class Explorer(Struct, frozen=True, kw_only=True, tag_field="block", tag="explorer"):
+    """Cells of which a reader picks the operation, the figure, and what it is shown along."""
+
+    name: str = "explore"
+    figures: list[Axis]
+    axes: list[Axis]
+    operations: list[tuple[str, str, str]]
+    """Each as rows name it, in words, and its family."""
+    rows: list[dict[str, Any]]
+    """For each cell its figures by name with the ends of their intervals, and ``at``: for each axis
+    on which it stands the place, and what is held there."""
+
+
+Block = Topic | TextTable | Bars | Explorer
 
 
 class Decision(Struct, frozen=True, kw_only=True):

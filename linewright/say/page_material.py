@@ -22,6 +22,7 @@ from linewright.records import files as record_files
 from linewright.say.cell_figures import cell_figures
 from linewright.say.columns import Column
 from linewright.say.document import Document, DrawnCell
+from linewright.say.explorer import colour_places
 from linewright.say.machine_document import document
 from linewright.schema import Context, Record
 
@@ -59,6 +60,8 @@ class Material(Struct, frozen=True, kw_only=True):
     """The records, gzip-compressed JSON lines; the same input gives the same bytes."""
     warnings: list[str]
     """What was tolerated while reading."""
+    colours: dict[str, int] = {}
+    """Which of the page's colours each form has, by number."""
     of_wings: list[Any] = []
     """Sections of files that are no records, which wings read."""
 
@@ -144,7 +147,13 @@ def gather(paths: Sequence[str], warn: Callable[[str], None]) -> Material:
     series = _series(runs)
     if not any(s.answers.summaries for s in series):
         raise nothing_finished(paths[0], "report")
-    return Material(series=series, archive=archive_bytes, warnings=warnings, of_wings=of_wings)
+    return Material(
+        series=series,
+        archive=archive_bytes,
+        warnings=warnings,
+        of_wings=of_wings,
+        colours=colour_places(cell for one in series for cell in one.document.cells),
+    )
 
 
 class _Archive:

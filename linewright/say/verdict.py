@@ -306,14 +306,15 @@ def areas(m: MachineAnswers) -> list[tuple[str, list[Sentence]]]:
 
 
 def _joined(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """Each claim on a line of its own; claims without a situation that follow each other stand
+    """Each claim on a line of its own; claims of one situation that follow each other stand
     together."""
     made: list[Sentence] = []
     for one in sentences:
         clauses = [Clause(text=one_line(_capital(c.text))) for c in one.clauses]
-        if not one.lead and made and not made[-1].lead:
+        lead = one_line(_capital(one.lead))
+        if made and made[-1].lead == lead:
             clauses = made.pop().clauses + clauses
-        made.append(Sentence(lead=one_line(_capital(one.lead)), clauses=clauses))
+        made.append(Sentence(lead=lead, clauses=clauses))
     return made
 
 

@@ -10,8 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
+from msgspec.structs import asdict
 
+from linewright.say.cell_figures import ENDS
+from linewright.say.document import Axis, Explorer
 from linewright.say.page_material import Material
+from linewright.say.sentence import unique
 from linewright.show.report import facts
 from linewright.show.report.parts import Chart, Control
 
@@ -32,16 +36,13 @@ def base(rows: list[dict[str, Any]], *filters: str) -> alt.Chart:
     return chart
 
 
-def hue(field: str, domain: Sequence[str], shown: Sequence[str] | None = None) -> alt.Color:
-    """Colour by a name; `domain` fixes who has which colour, `shown` what the legend lists."""
-    legend = alt.Legend(values=list(shown if shown is not None else domain), title=None)
-    return alt.Color(f"{field}:N", scale=alt.Scale(domain=list(domain)), legend=legend)
-
-
-def forms(material: Material, operation: str, rows: Sequence[dict[str, Any]]) -> alt.Color:
-    """Colour by the form, the same in every chart of an operation."""
-    shown = facts.unique(row["form"] for row in rows)
-    return hue("form", facts.forms_of(material, operation), shown)
+def hue(material: Material, forms: Sequence[str], legend: bool = True) -> alt.Color:
+    """Colour by the form: the page's own for each, and no other name in the legend."""
+    numbers = {material.colours[form]: form for form in forms}
+    # A scale gives colours by place: names of no form stand where other forms have theirs.
+    domain = [numbers.get(n, f"({n})") for n in range(max(numbers, default=-1) + 1)]
+    listed = alt.Legend(values=list(forms), title=None) if legend else None
+    return alt.Color("form:N", scale=alt.Scale(domain=domain), legend=listed)
 
 
 def shape(field: str, domain: Sequence[str], rows: Sequence[dict[str, Any]]) -> alt.Shape:
@@ -60,17 +61,17 @@ def _legend(
     return alt.Legend(title=None, values=present, **more) if len(domain) > 1 else None
 
 
-def dash(field: str, domain: Sequence[str], rows: Sequence[dict[str, Any]]) -> alt.StrokeDash:
-    legend = _legend(field, domain, rows, symbolType="stroke")
+def strokes(labels: Sequence[str]) -> dict[str, alt.StrokeDash]:
+    """How lines of several machines are told apart; nothing for one."""
+    return {"strokeDash": dash("series", labels)} if len(labels) > 1 else {}
+
+
+def dash(field: str, domain: Sequence[str]) -> alt.StrokeDash:
+    legend = alt.Legend(title=None, symbolType="stroke") if len(domain) > 1 else None
     scale = alt.Scale(
         domain=list(domain), range=[DASHES[i % len(DASHES)] for i in range(len(domain))]
     )
     return alt.StrokeDash(f"{field}:N", scale=scale, legend=legend)
-
-
-def strokes(labels: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, alt.StrokeDash]:
-    """How lines of several machines are told apart; nothing for one."""
-    return {"strokeDash": dash("series", labels, rows)} if len(labels) > 1 else {}
 
 
 def tip(*fields: tuple[str, str]) -> list[alt.Tooltip]:
@@ -140,7 +141,7 @@ def finish(
 
 def _named_alone(spec: dict[str, Any], chosen: Sequence[str]) -> dict[str, list]:
     """The rows of a chart, with what it or a choice above it names of each."""
-    rows = spec.pop("datasets")
+    rows = spec.pop("datasets", {})
     named = {*chosen, *re.findall(r"\w+", json.dumps(spec))}
     return {
         name: [{key: row[key] for key in row if key in named} for row in own]
@@ -219,14 +220,11 @@ def log_axis(
 
 def log_axis_of(rows: Sequence[dict[str, Any]], value: str, field: str, control: Control) -> dict:
     """The same for a value of the rows, for each choice of what `field` is."""
-    own = {k: [row[value] for row in rows if row[field] == k] for k, _ in control.options}
+    own = {
+        k: [row[value + end] for row in rows if row[field] == k for end in ENDS]
+        for k, _ in control.options
+    }
     return log_axis(own, control.signal)
-
-
-def ordinal(field: str, title: str, **more: Any) -> alt.X:
-    """A horizontal axis of few places, at equal distances."""
-    scale = alt.Scale(type="point", padding=0.3)
-    return alt.X(f"{field}:O", title=title, scale=scale, axis=alt.Axis(labelAngle=0), **more)
 
 
 def beside(names: Iterable[str]) -> int:
@@ -277,50 +275,45 @@ def _logarithmic(
 def by_name(
     rows: list[dict[str, Any]],
     material: Material,
-    by: str,
-    lane: Sequence[str],
     tooltip: Sequence[tuple[str, str]],
     *,
-    classes: Sequence[str] = (),
     name: str = "form",
-    value: str = "ns",
     axis: str = "ns per operation",
     log: bool = True,
     apart: str = "",
-    filters: Sequence[str] = (),
     controls: Sequence[Control] = (),
     **chart: Any,
 ) -> Chart:
-    """Medians as points with their intervals as whiskers: in a line for each `name`, in a lane of
-    it for each combination of the fields `lane`, and in a colour for each of the `classes` of the
-    field `by`.
+    """Times as points with their intervals as whiskers: in a line for each `name`, in a lane of it
+    for each machine (and form, where a line has several), in the colour of the form.
 
     `apart` is both a field and the signal that picks one of its values: the others are not seen.
     `chart`: the other fields of a `Chart`."""
-    classes = classes or facts.unique(row[by] for row in rows)
-    names, labels = facts.unique(row[name] for row in rows), material.labels
-    rows = [row | {"lane": " ".join(row[field] for field in lane)} for row in rows]
-    ordered = sorted(rows, key=lambda r: (classes.index(r[by]), labels.index(r["series"])))
-    lanes = facts.unique(row["lane"] for row in ordered)
+    names, labels = unique(row[name] for row in rows), material.labels
+    forms = unique(row["form"] for row in rows)
+    mixed = any(len({r["form"] for r in rows if r[name] == one}) > 1 for one in names)
+    rows = [row | {"lane": f"{row['form'] if mixed else ''} {row['series']}"} for row in rows]
+    ordered = sorted(rows, key=lambda r: (forms.index(r["form"]), labels.index(r["series"])))
+    lanes = unique(row["lane"] for row in ordered)
     crowd = max((len({r["lane"] for r in rows if r[name] == one}) for one in names), default=0)
-    low, high = f"{value}_low", f"{value}_high"
+    low, high = "ns_low", "ns_high"
     places: dict[str, Any] = {
         "scale": alt.Scale(zero=True, nice=True),
         "axis": alt.Axis(tickCount=5, format=PLAIN),
     }
     if log:
-        rows, places = _logarithmic(rows, value, apart)
-        low, high = f"{value}_from", f"{value}_to"
-    drawn = base(rows, *filters)
+        rows, places = _logarithmic(rows, "ns", apart)
+        low, high = "ns_from", "ns_to"
+    drawn = base(rows, *([f"datum.{apart} == {apart}"] if apart else []))
     where: dict[str, Any] = {"y": alt.Y(f"{name}:N", title=None, sort=names)}
-    if len(lanes) > 1:
+    if crowd > 1:
         where["yOffset"] = alt.YOffset("lane:N", scale=alt.Scale(domain=lanes))
-    colour = hue(by, classes)
+    colour = hue(material, forms, legend=mixed)
     whiskers = drawn.mark_rule(strokeWidth=2).encode(
         x=alt.X(f"{low}:Q", title=axis), x2=f"{high}:Q", color=colour, **where
     )
     points = drawn.mark_point(filled=True).encode(
-        x=alt.X(f"{value}:Q", title=axis, **places),
+        x=alt.X("ns:Q", title=axis, **places),
         color=colour,
         shape=shape("series", labels, rows),
         tooltip=tip(*tooltip),
@@ -369,6 +362,54 @@ def curves(
     if marked:
         layers.append(doubts(drawn, {"x": x, "y": y}, dy=-11))
     return alt.layer(*layers)
+
+
+def explored(asked: Explorer, material: Material) -> dict[str, Any]:
+    """What the page's script needs to draw any of it: a chart for each figure, without rows, and
+    without the names and places that it fills in."""
+    return {
+        "figures": [
+            {"spec": _asked(axis, material.labels)} | asdict(axis) for axis in asked.figures
+        ],
+        "axes": [asdict(axis) for axis in asked.axes],
+        "operations": asked.operations,
+        "rows": asked.rows,
+        "colours": material.colours,
+    }
+
+
+def _asked(figure: Axis, machines: Sequence[str]) -> dict[str, Any]:
+    drawn, name = alt.Chart(alt.NamedData("rows")), figure.name
+    bounds = [f"{name}_low", f"{name}_high"] if name in ("ns", "exposed") else []
+    fields = [("series", "machine"), ("form", "form"), ("place", "at"), ("held", "held")]
+    values = [(f"{name}:q", figure.title), *(ends(name) if bounds else ())]
+    scale = {"type": "log", "nice": False} if figure.log else {"zero": True, "nice": True}
+    y = alt.Y(
+        f"{name}:Q",
+        title=figure.title,
+        scale=alt.Scale(**scale),
+        axis=alt.Axis(format=PLAIN, tickCount=6),
+    )
+    names = alt.Legend(title=None)
+    layers = [
+        drawn.mark_line(clip=True).encode(**strokes(machines)),
+        drawn.mark_point(filled=True, clip=True).encode(
+            shape=alt.Shape("form:N", legend=names),
+            tooltip=tip(*fields, *values, ("launches", "launches"), ("remark", "note")),
+        ),
+        doubts(drawn, {}, dy=-11),
+    ]
+    if bounds:
+        reach = {"y": alt.Y(f"{bounds[0]}:Q", title=figure.title), "y2": f"{bounds[1]}:Q"}
+        layers.insert(0, drawn.mark_rule(clip=True, strokeWidth=2).encode(**reach))
+    chart = alt.layer(*layers).encode(
+        x=alt.X("place:N", axis=alt.Axis(labelAngle=0)),
+        xOffset=alt.XOffset("name:N"),
+        y=y,
+        color=alt.Color("form:N", legend=names),
+        detail="name:N",
+    )
+    return finish(chart, 340)
 
 
 SAID = "abs({0}) < 9.95 ? '.2f' : abs({0}) < 99.5 ? '.1f' : abs({0}) < 9999 ? '.0f' : '.1~e'"

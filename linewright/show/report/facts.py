@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from linewright.say.cell_figures import ENDS, rounded
-from linewright.say.page_material import Material
-from linewright.say.sentence import unique
 from linewright.schema import Cell
 
 Datum = dict[str, Any]
@@ -32,15 +30,3 @@ def by_operation(
     """What is drawn of the rows of each operation that has any."""
     own = {o: [row for row in rows if row["operation"] == o] for o in operations}
     return [draw(operation, mine) for operation, mine in own.items() if mine]
-
-
-def forms_of(material: Material, operation: str) -> list[str]:
-    """Every form of an operation in the whole report, so that a form keeps its colour from chart to
-    chart."""
-    wanted = SERVES.get(operation, (operation,))
-    cells = material.cells(wanted)
-    return unique(cell.form for name in wanted for cell, _ in cells if cell.operation == name)
-
-
-SERVES = {"add": ("add", "fetch_add"), "fetch_add": ("add", "fetch_add")}
-"""Operations whose forms share colours: where the value is not wanted, both kinds serve."""

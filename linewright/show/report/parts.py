@@ -51,6 +51,8 @@ class Section(Struct, frozen=True, kw_only=True):
     lead: Sentence
     controls: list[Control] = []
     figures: list[Chart] = []
+    explorer: dict[str, Any] | None = None
+    """What the page's script draws for those who choose what it shows."""
     grids: list[TextTable] = []
     notes: list[Sentence] = []
 
@@ -58,9 +60,10 @@ class Section(Struct, frozen=True, kw_only=True):
     def of(
         cls,
         id: str,
-        figures: Iterable[Chart],
+        figures: Iterable[Chart] = (),
         controls: Iterable[Control] = (),
         grids: Iterable[TextTable] = (),
+        explorer: dict[str, Any] | None = None,
         **said: Any,
     ) -> Section:
         """A section in the report's own words; a choice of one is none.  `said`: the figures in
@@ -68,5 +71,11 @@ class Section(Struct, frozen=True, kw_only=True):
         title, lead = section_words(id, **said)
         shown = [control for control in controls if len(control.options) > 1]
         return cls(
-            id=id, title=title, lead=lead, controls=shown, figures=[*figures], grids=[*grids]
+            id=id,
+            title=title,
+            lead=lead,
+            controls=shown,
+            figures=[*figures],
+            grids=[*grids],
+            explorer=explorer,
         )

@@ -34,23 +34,19 @@ FIRST_COLUMNS = {
     "machine": "machine",
     "operation": "operation",
     "form": "form",
-    "width_bits": "bits",
-    "contender": "contender",
-    "contender_iters": "spacing",
-    "work_iters": "work",
-    "threads": "threads",
-    "params": "parameters",
+    "situation": "situation",
     "issue_median_ns": "median ns",
     "issue_low_ns": "low",
     "issue_high_ns": "high",
     "exposed_median_ns": "exposed ns",
     "batch_p99_ns": "p99 ns",
     "total_mops": "all Mop/s",
-    "fairness": "fair",
+    "width_bits": "bits",
+    "params": "parameters",
     "flags": "flags",
 }
-"""Columns of the table of every cell that are shown at first, and their headings; a click shows the
-rest."""
+"""Columns of the table of every cell that are shown at first where their values differ, and their
+headings; a click shows the rest."""
 
 
 def render(material: Material, sections: list[Section]) -> str:
@@ -98,7 +94,7 @@ def _machine(series: Series) -> dict[str, Any]:
         "matrix": matrix,
         "legend": list(filter(None, legend)),
         "facts": [*facts(series.contexts), ("Files", ", ".join(series.files))],
-        "doubts": map(one_line, render_all(doubts(series.answers, document, series.records))),
+        "doubts": [*map(one_line, render_all(doubts(series.answers, document, series.records)))],
     }
 
 
@@ -145,6 +141,7 @@ def _data(material: Material, sections: list[Section]) -> Markup:
             for section in sections
             for f in section.figures
         },
+        "explorer": next((s.explorer for s in sections if s.explorer), None),
         "columns": columns,
         "cells": cells,
     }
@@ -167,15 +164,13 @@ def _cells(material: Material) -> tuple[list[dict[str, Any]], list[list[Any]]]:
         for s, row in zip(own, cell_rows.of_cells(own), strict=True):
             found.append({"machine": series.label} | row | _more(s))
     names = list(dict.fromkeys(name for row in found for name in row))
-    hidden = set() if material.several else {"machine"}
+    first = [n for n in FIRST_COLUMNS if len({row.get(n) for row in found}) > 1]
     columns = [
         {
             "name": name,
             "label": FIRST_COLUMNS.get(name, in_english(name)),
             "number": any(isinstance(row.get(name), (int, float)) for row in found),
-            "first": name in FIRST_COLUMNS
-            and name not in hidden
-            and any(row.get(name) not in (None, "") for row in found),
+            "first": first.index(name) if name in first else None,
         }
         for name in names
     ]
@@ -183,9 +178,10 @@ def _cells(material: Material) -> tuple[list[dict[str, Any]], list[list[Any]]]:
 
 
 def _more(s) -> dict[str, Any]:
-    """What the CSV leaves out: each launch's median, each thread's operations, where a form is
-    performed."""
+    """What the CSV leaves out: the situation in words, each launch's median, each thread's
+    operations, where a form is performed."""
     return {
+        "situation": s.cell.situation.words(),
         "unit": s.unit,
         "unit_medians_ns": " ".join(f"{value:.5g}" for value in s.unit_ns),
         "thread_ops": " ".join(str(value) for value in s.thread_ops),

@@ -15,7 +15,14 @@ _CATEGORIES = {
         "#8b0002",
         "#a241ff",
         "#5a1c68",
-        "#767676",
+        "#f1537c",
+        "#c50ec9",
+        "#953e78",
+        "#ac78f3",
+        "#4f6a0c",
+        "#180bfa",
+        "#820f8b",
+        "#294720",
     ],
     "dark": [
         "#ffa405",
@@ -26,13 +33,22 @@ _CATEGORIES = {
         "#ffc5ff",
         "#47a68f",
         "#d041ff",
-        "#9aa4ae",
+        "#6f6190",
+        "#a75243",
+        "#a15dc6",
+        "#ff67bb",
+        "#ae04d8",
+        "#80f70e",
+        "#207f6c",
+        "#aeda6f",
     ],
 }
-"""Eight hues and a grey, found by search: the closest two of the hues stay apart in each of four
-kinds of vision (normal, and without red, green or blue cones, simulated after Machado et al.,
-2009), with 3:1 contrast to the page. Shapes and dashes repeat what colours say;
-tests/py/show/report/test_palette.py checks both."""
+"""Colours of forms, found by search: the closest two of the first eight stay well apart in each of
+four kinds of vision (normal, and without red, green or blue cones, simulated after Machado et al.,
+2009), those of all sixteen less so, with 3:1 contrast to the page. Rows, dashes and a table say
+what colours say; tests/py/show/report/test_palette.py checks them."""
+_SITUATIONS = {"light": ["#808c98", "#33414f"], "dark": ["#7d8996", "#dfe5ea"]}
+"""Alone, and with a second CPU: greys, since every other colour is a form's."""
 _HEAT = {
     "light": ["#fff8e8", "#fddc9f", "#f9ad68", "#ec7346", "#c23d55", "#7c2461", "#33133f"],
     "dark": ["#201b3a", "#4b2160", "#8a2c63", "#c54c52", "#ec7f47", "#fbb868", "#fdf0cc"],
@@ -65,7 +81,13 @@ def config(mode: str) -> dict:
         "aria": False,
         "padding": 4,
         "view": {"stroke": None},
-        "range": {"category": _CATEGORIES[mode], "heatmap": heat, "ramp": heat, "ordinal": heat},
+        "range": {
+            "category": _CATEGORIES[mode],
+            "heatmap": heat,
+            "ramp": heat,
+            "ordinal": heat,
+            "diverging": _SITUATIONS[mode],
+        },
         **_guides(ink),
         **_marks(ink),
     }

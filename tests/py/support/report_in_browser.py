@@ -65,12 +65,12 @@ def until(page: Page, expression: str, argument: object = None, turns: int = 400
 
 
 def findings(page: Page) -> list[str]:
-    """What axe calls serious or worse, with the first place of each."""
+    """What axe calls serious or worse, and skipped headings, with the first place of each."""
     found = Axe().run(page).response["violations"]
     return [
         f"{v['id']} ({v['impact']}): {v['nodes'][0]['html'][:200]}"
         for v in found
-        if v["impact"] in SERIOUS
+        if v["impact"] in SERIOUS or v["id"] == "heading-order"
     ]
 
 
@@ -106,6 +106,33 @@ def controls(page: Page) -> dict[str, bool]:
             page, other, [section, before], 600
         )
     return changed
+
+
+def explorer(page: Page) -> dict:
+    """Each choice of the explorer taken by the keyboard: whether picture and table changed, and
+    what is offered then."""
+    answer: dict = {"first": table_of_explorer(page)}
+    for name, keys in (
+        ("operation", "fetch"),
+        ("axis", "units"),
+        ("figure", "exp"),
+    ):
+        before = pictures(page, "explore"), table_of_explorer(page)
+        page.focus(f"#explore-{name}")
+        page.keyboard.type(keys)
+        changed = "([old]) => document.querySelector('#explore .chart').innerHTML !== old"
+        answer[f"{name} {keys}"] = until(page, changed, [before[0]], 600)
+    answer["said"] = page.text_content("#explore-said")
+    answer["caption"] = page.text_content("#explore-caption")
+    answer["last"] = table_of_explorer(page)
+    return answer
+
+
+def table_of_explorer(page: Page) -> list[list[str]]:
+    return page.evaluate(
+        "[...document.querySelectorAll('#explore-table tr')].map((r) => [...r.cells].map((c) => "
+        "c.textContent))"
+    )
 
 
 def table(page: Page) -> dict:
@@ -174,6 +201,7 @@ def use(report: str, hostile: str, folder: Path) -> dict:
         page = watched.page
         answer["marks"] = marks(page)
         answer["controls"] = controls(page)
+        answer["explorer"] = explorer(page)
         page.select_option("#theme", "dark")
         watched.drawn("dark")
         answer["background when dark"] = page.evaluate(

@@ -283,15 +283,15 @@ PLANS = {
     "readers": readers,
 }
 SECTIONS = {
-    "rmw": ["forms", "matrix", "exposed", "threads", "fairness"],
-    "handoff": ["handoff"],
-    "percpu": ["prices", "threads", "percpu"],
-    "cache": ["cache"],
-    "wide": ["threads", "wide"],
-    "operations": ["operations"],
-    "readers": ["prices", "threads", "readers"],
+    "rmw": ["matrix", "explore"],
+    "handoff": ["explore", "handoff"],
+    "percpu": ["prices", "explore"],
+    "cache": ["explore", "cache"],
+    "wide": ["explore"],
+    "operations": ["explore"],
+    "readers": ["prices", "explore", "readers"],
 }
-"""Sections that each plan's records have something for, besides verdict, context and table."""
+"""Sections that each plan's records have something for, besides those of every page."""
 
 
 def sample(plan: str, **fields) -> list[Context | Record]:

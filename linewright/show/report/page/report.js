@@ -40,7 +40,7 @@
 
   async function draw(figure, colours) {
     const chart = figure.querySelector(".chart");
-    const spec = structuredClone(data.figures[figure.dataset.figure].spec);
+    const spec = figure.id === "figure-explore" ? asked() : structuredClone(data.figures[figure.dataset.figure].spec);
     const values = new Map(signals(figure));
     for (const param of spec.params ?? []) if (values.has(param.name)) param.value = values.get(param.name);
     views.get(figure)?.finalize();
@@ -93,6 +93,139 @@
   async function picture(figure, kind) {
     const view = views.get(figure)?.view;
     if (view) save(`linewright-${figure.dataset.figure}.${kind}`, await view.toImageURL(kind, 2));
+  }
+
+  // ----------------------------------------------------------------------------------------------------- explorer
+
+  const SHAPES = ["circle", "square", "triangle-up", "diamond"], REACH = 5, PLACE_PX = 64, several = data.explorer
+    && new Set(data.explorer.rows.map((row) => row.series)).size > 1;
+  const ask = (name) => id(`explore-${name}`).value;
+
+  // Fills a choice and keeps what was chosen, or else the first, where that is still possible.
+  function offer(name, found) {
+    const select = id(`explore-${name}`), before = select.value;
+    select.replaceChildren(...found.map(([value, text]) => make("option", text, { value })));
+    if (found.some(([value]) => value === before)) select.value = before;
+    select.disabled = found.length < 2;
+    return select.value;
+  }
+
+  const counted = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
+  const distinct = (values) => [...new Set(values)];
+
+  // The points on an axis by what is held there; where anything has several places, that alone.
+  function groups(rows, axis) {
+    const found = Map.groupBy(rows.filter((row) => row.at[axis]), (row) => row.at[axis][1]);
+    return [...found].filter(([, own]) => distinct(own.map((row) => row.at[axis][0])).length > 1);
+  }
+
+  // Each choice offers what those before it leave; returns the rows to draw.
+  function chosenRows() {
+    const { operations, figures, axes, rows } = data.explorer;
+    const operation = ask("operation") || operations[0][0];
+    const machine = offer("machine", [["", "all"], ...distinct(rows.map((row) => row.series)).map((name) => [name, name])]);
+    const own = rows.filter((row) => row.operation === operation && (!machine || row.series === machine));
+    const figure = offer("figure", figures.filter((f) => own.some((row) => row[f.name] !== null)).map((f) => [f.name, f.title]));
+    const known = own.filter((row) => row[figure] !== null && (row[figure] > 0 || !figures.find((f) => f.name === figure).log));
+    const along = axes.filter((a) => groups(known, a.name).length);
+    const axis = offer("axis", (along.length ? along : axes.slice(0, 1)).map((a) => [a.name, a.title]));
+    const held = offer("held", (along.length ? groups(known, axis) : [...Map.groupBy(known, (row) => row.at[axis][1])]).map(([text]) => [text, text || "nothing"]));
+    return known.filter((row) => row.at[axis]?.[1] === held).map((row) => ({ ...row, held,
+      place: row.at[axis][0], name: several ? `${row.form}, ${row.series}` : row.form }));
+  }
+
+  function asked() {
+    const found = chosenRows(), { figures, axes, operations } = data.explorer;
+    const figure = figures.find((f) => f.name === ask("figure")), axis = axes.find((a) => a.name === ask("axis"));
+    const at = (row) => axis.places.indexOf(row.place);
+    found.sort((a, b) => at(a) - at(b));
+    const places = distinct(found.map((row) => row.place)), shownForms = distinct(found.map((row) => row.form));
+    // A scale gives colours by place: names of no form stand where other forms have theirs.
+    const forms = [];
+    for (const form of shownForms) forms[data.explorer.colours[form]] = form;
+    for (let place = 0; place < forms.length; place++) forms[place] ??= `(${place})`;
+    const spec = structuredClone(figure.spec), { x, xOffset, y, color } = spec.encoding;
+    const { shape } = spec.layer.find((layer) => layer.encoding.shape).encoding;
+    spec.datasets = { rows: found };
+    x.title = axis.title;
+    x.scale = { domain: places };
+    // Points of a place stand close together, apart from those of the next.
+    xOffset.scale = { paddingOuter: distinct(found.map((row) => row.name)).length };
+    const chart = id("figure-explore").querySelector(".chart");
+    chart.style.minWidth = `${60 + PLACE_PX * places.length}px`;
+    const letters = Math.max(PLACE_PX, (chart.clientWidth - 60) / places.length) / 7;
+    x.axis.labelExpr = `(${JSON.stringify(Object.fromEntries(places.map((place) => [place, broken(place, letters)])))})[datum.label]`;
+    for (const channel of [color, shape]) channel.legend.values = shownForms;
+    color.scale = { domain: forms };
+    shape.scale = { domain: forms, range: forms.map((_, index) => SHAPES[Math.floor(index / 16) % SHAPES.length]) };
+    spec.usermeta.legend = Math.max(...shownForms.map((form) => form.length));
+    if (figure.log) {
+      y.scale.domain = reach(found, figure.name);
+      y.axis.values = ticks(...y.scale.domain);
+    }
+    const words = operations.find(([name]) => name === ask("operation"))[1];
+    id("explore-caption").textContent = `${words}: ${figure.title}`;
+    id("explore-said").textContent = `${counted(shownForms.length, "form")}, ${counted(places.length, "place")} along ${axis.title}; held: ${ask("held") || "nothing"}.`;
+    pivot(found, places, figure, axis);
+    return spec;
+  }
+
+  // A text in lines of so many letters.
+  function broken(text, letters) {
+    const lines = [""];
+    for (const word of text.split(" ")) {
+      if (lines.at(-1) && lines.at(-1).length + word.length + 1 > letters) lines.push(word);
+      else lines.push(`${lines.pop()} ${word}`.trim());
+    }
+    return lines;
+  }
+
+  // The ends of a logarithmic axis: intervals count, but one far beyond all medians does not compress the rest.
+  function reach(found, name) {
+    const all = (end) => found.map((row) => row[name + end]).filter((value) => value > 0), medians = all("");
+    const low = Math.max(Math.min(...medians, ...all("_low")), Math.min(...medians) / REACH);
+    const high = Math.min(Math.max(...medians, ...all("_high")), Math.max(...medians) * REACH);
+    return [low / 1.15, high * 1.15];
+  }
+
+  // Ticks of a logarithmic axis: 1, 2 and 5 of each decade, powers of ten over many; nothing where these are too few.
+  function ticks(low, high) {
+    const found = [], steps = high > 1500 * low ? [1] : [1, 2, 5];
+    for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) {
+      found.push(...steps.map((step) => Number(`${step}e${power}`)).filter((value) => low <= value && value <= high));
+    }
+    return found.length > 2 ? found : undefined;
+  }
+
+  // The same figures as a table: a line for each form, a column for each place.
+  function pivot(found, places, figure, axis) {
+    const table = id("explore-table"), head = make("tr"), brief = (value) => (Math.abs(value) < 100 ? value.toPrecision(3) : String(Math.round(value)));
+    head.append(make("th", "form", { scope: "col" }), ...places.map((place) => make("th", place, { scope: "col", class: "number" })));
+    const lines = [...Map.groupBy(found, (row) => row.name)].map(([name, own]) => {
+      const line = make("tr");
+      line.append(make("th", name, { scope: "row" }));
+      for (const place of places) {
+        const row = own.find((r) => r.place === place), low = row?.[`${figure.name}_low`], high = row?.[`${figure.name}_high`];
+        const range = low !== undefined && low !== null ? ` (${brief(low)} to ${brief(high)})` : "";
+        line.append(make("td", row ? `${brief(row[figure.name])}${range}${row.mark}` : "", { class: "number" }));
+      }
+      return line;
+    });
+    table.caption.textContent = `${id("explore-caption").textContent}, by ${axis.title}`;
+    table.tHead.replaceChildren(head);
+    table.tBodies[0].replaceChildren(...lines);
+  }
+
+  function startExplorer() {
+    if (!data.explorer) return;
+    for (const [family, own] of Map.groupBy(data.explorer.operations, (operation) => operation[2])) {
+      const group = make("optgroup", undefined, { label: family });
+      group.append(...own.map(([value, text]) => make("option", text, { value })));
+      id("explore-operation").append(group);
+    }
+    for (const select of id("explore-controls").querySelectorAll("select")) {
+      select.addEventListener("change", () => draw(id("figure-explore"), mode()));
+    }
   }
 
   // A chart's own data as a table, for those who read rather than look.
@@ -152,7 +285,9 @@
     fill();
   }
 
-  const visible = () => columns.map((column, index) => index).filter((index) => id("cell-all").checked || columns[index].first);
+  const every = columns.map((column, index) => index);
+  const first = every.filter((index) => columns[index].first !== null).sort((a, b) => columns[a].first - columns[b].first);
+  const visible = () => (id("cell-all").checked ? every : first);
 
   function fill() {
     const head = make("tr"), body = id("cell-table").tBodies[0], shownColumns = visible();
@@ -172,7 +307,7 @@
     const lines = chosen.slice(0, limit).map((index) => {
       const line = make("tr");
       for (const column of shownColumns) {
-        line.append(make("td", shown(data.cells[index][column]), columns[column].number ? { class: "number" } : {}));
+        line.append(make("td", shown(data.cells[index][column]), { class: columns[column].number ? "number" : columns[column].name }));
       }
       return line;
     });
@@ -192,10 +327,10 @@
   function csv() {
     const lines = [columns.map((column) => column.name), ...chosen.map((index) => data.cells[index])];
     const blob = new Blob([lines.map((line) => line.map(quoted).join(",") + "\n").join("")], { type: "text/csv" });
-    offer("linewright-cells.csv", blob);
+    download("linewright-cells.csv", blob);
   }
 
-  function offer(name, blob) {
+  function download(name, blob) {
     const url = URL.createObjectURL(blob);
     save(name, url);
     setTimeout(() => URL.revokeObjectURL(url), 60000);
@@ -204,9 +339,9 @@
   async function records() {
     const packed = Uint8Array.from(atob(id("records").textContent), (character) => character.charCodeAt(0));
     const blob = new Blob([packed], { type: "application/gzip" });
-    if (typeof DecompressionStream === "undefined") return offer("linewright-records.jsonl.gz", blob);
+    if (typeof DecompressionStream === "undefined") return download("linewright-records.jsonl.gz", blob);
     const lines = await new Response(blob.stream().pipeThrough(new DecompressionStream("gzip"))).blob();
-    return offer("linewright-records.jsonl", lines);
+    return download("linewright-records.jsonl", lines);
   }
 
   // ------------------------------------------------------------------------------------------------------- wiring
@@ -247,5 +382,6 @@
   id("theme").addEventListener("change", () => { remembered.set(id("theme").value); colour(); });
   dark.addEventListener("change", () => { if (id("theme").value === "auto") colour(); });
   choose();
+  startExplorer();
   colour();
 })();

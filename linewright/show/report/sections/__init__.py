@@ -8,20 +8,7 @@ from importlib import import_module
 from linewright.say.page_material import Material
 from linewright.show.report.parts import Section
 
-ORDER = (
-    "prices",
-    "glance",
-    "matrix",
-    "work",
-    "threads",
-    "fairness",
-    "handoff",
-    "readers",
-    "percpu",
-    "cache",
-    "wide",
-    "operations",
-)
+ORDER = ("prices", "matrix", "explore", "handoff", "readers", "cache")
 """Modules of this package, each with a function `section`."""
 
 

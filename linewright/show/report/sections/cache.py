@@ -10,7 +10,8 @@ from linewright.say.cache_maintenance import WAITS, list_figures, saving_figures
 from linewright.say.cell_tables import STATES, TERMS
 from linewright.say.columns import table_of
 from linewright.say.page_material import Material
-from linewright.show.report import charts, facts
+from linewright.say.sentence import unique
+from linewright.show.report import charts
 from linewright.show.report.facts import Datum
 from linewright.show.report.parts import Chart, Control, Section
 
@@ -25,16 +26,16 @@ def section(material: Material) -> Section | None:
         for series in material.series
         for row in list_figures(material.cells_of(series.label), series.answers)
     ]
-    if not rows:
+    if len({row["bytes"] for row in rows}) < 2:
         return None
-    found = facts.unique(row["state"] for row in rows)
+    found = unique(row["state"] for row in rows)
     states = [state for state in (*STATES, *found) if state in found]
     control = Control(
         signal="state",
         label="Lines are",
         options=[(s, STATES.get(s, s)) for s in dict.fromkeys(states)],
     )
-    forms = facts.unique(row["form"] for row in rows)
+    forms = unique(row["form"] for row in rows)
     figures = [_per_line(rows, forms, material, control)]
     if savings:
         figures.append(_saved(savings, forms, material, control))
@@ -85,12 +86,12 @@ def _per_line(rows: list[Datum], forms: list[str], material: Material, control: 
         _entry_bytes(rows),
         "ns",
         y,
-        charts.hue("form", forms),
+        charts.hue(material, forms),
         fields,
         whiskers=True,
         key="key",
         fitted="fitted",
-        strokes={"strokeDash": charts.dash("wait", waits, rows)},
+        strokes={"strokeDash": charts.dash("wait", waits)},
         marked=False,
         shape=marks,
     )
@@ -130,10 +131,10 @@ def _saved(rows: list[Datum], forms: list[str], material: Material, control: Con
         _entry_bytes(rows),
         "saved",
         alt.Y("saved:Q", title="% of the time saved"),
-        charts.hue("form", forms),
+        charts.hue(material, forms),
         fields,
         band=True,
-        strokes=charts.strokes(material.labels, rows),
+        strokes=charts.strokes(material.labels),
         marked=False,
     )
     return Chart(

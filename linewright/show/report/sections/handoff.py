@@ -7,6 +7,7 @@ import altair as alt
 from linewright.say import report_words as say
 from linewright.say.page_material import Material
 from linewright.say.phrases import DISTANCES
+from linewright.say.sentence import unique
 from linewright.show.report import charts, facts
 from linewright.show.report.facts import Datum
 from linewright.show.report.parts import Chart, Control, Section
@@ -27,7 +28,7 @@ def section(material: Material) -> Section | None:
     definitions = Control(
         signal="definition",
         label="A handoff is",
-        options=[(f, MEANING.get(f, f)) for f in facts.unique(r["form"] for r in rows)],
+        options=[(f, MEANING.get(f, f)) for f in unique(r["form"] for r in rows)],
     )
     own = {label: [r for r in rows if r["series"] == label] for label in material.labels}
     many = {
@@ -96,8 +97,6 @@ def _classes(rows: list[Datum], material: Material) -> Chart:
     return charts.by_name(
         sorted(rows, key=far),
         material,
-        "form",
-        ("form", "series"),
         TIP,
         name="place",
         axis="ns a handoff",

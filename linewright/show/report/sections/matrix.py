@@ -9,8 +9,9 @@ import altair as alt
 from linewright.plans.grid import OPERATIONS
 from linewright.say import report_words as say
 from linewright.say.page_material import Material
+from linewright.say.sentence import unique
 from linewright.schema import Cell
-from linewright.show.report import charts, facts
+from linewright.show.report import charts
 from linewright.show.report.facts import Datum
 from linewright.show.report.parts import Chart, Control, Section
 
@@ -74,8 +75,8 @@ def _figure(
 ) -> Chart:
     apart = len({row["where"] for row in rows if row["class"] not in ("alone", "placebo")}) > 1
     rows = [row | {"class": row["class"] + row["where"] * apart} for row in rows]
-    classes = facts.unique(row["class"] for row in sorted(rows, key=lambda row: row["rank"]))
-    names = facts.unique(row["label"] for row in rows)
+    classes = unique(row["class"] for row in sorted(rows, key=lambda row: row["rank"]))
+    names = unique(row["label"] for row in rows)
     columns = len({(row["class"], row["work"]) for row in rows})
     step = STEP if columns > 16 else BROAD_STEP
     return Chart(

@@ -17,6 +17,8 @@ from linewright.show.report import charts
 from linewright.show.report.parts import Chart, Section
 
 ROW_PX = 30
+LABEL_PX = 190
+"""Room for what stands beside a bar."""
 
 
 def section(material: Material) -> Section | None:
@@ -38,12 +40,12 @@ def _figure(table: Bars, name: str, title: str) -> Chart:
     for row in rows:
         for end in ("low", "high"):
             ns = row[f"ns_{end}"]
-            row[end] = None if ns is None else max(scale.low, min(ns, table.beyond))
-        row["beside"] = max(row["shown"], row["high"] or 0)
+            row[end] = None if ns is None else max(scale.low, ns)
+        row["beside"] = max(row["ns"], row["high"] or 0)
     most = max(scale.high, *(row["beside"] for row in rows))
     y = alt.Y("name:N", sort=names, title=None, axis=alt.Axis(labelLimit=320))
     x = alt.X(
-        "shown:Q",
+        "ns:Q",
         title="ns per operation",
         scale=alt.Scale(type="log", domain=[scale.low, most], nice=False),
         axis=alt.Axis(
@@ -57,7 +59,11 @@ def _figure(table: Bars, name: str, title: str) -> Chart:
     bars = base.mark_bar(cornerRadiusEnd=3).encode(
         x=x,
         x2="least:Q",
-        color=charts.hue("side", sides),
+        color=alt.Color(
+            "side:N",
+            scale=alt.Scale(domain=[side for _, side in table.bars], range="diverging"),
+            legend=alt.Legend(values=sides, title=None),
+        ),
         tooltip=charts.tip(
             ("name", "remedy"), ("side", "situation"), ("ns:q", "ns"), *charts.ends("ns")
         ),
@@ -76,6 +82,7 @@ def _figure(table: Bars, name: str, title: str) -> Chart:
         spec=charts.finish(
             alt.layer(bars, whiskers, labels), ROW_PX * len(names), left=charts.beside(names)
         ),
+        least=charts.beside(names) + LABEL_PX + 160,
     )
 
 
@@ -94,7 +101,6 @@ def _rows(table: Bars, cells: list[str | TableCell]) -> list[dict[str, Any]]:
             "ns": rounded(cell.value),
             "ns_low": rounded(cell.low),
             "ns_high": rounded(cell.high),
-            "shown": min(cell.value, table.beyond),
             "text": cell.text,
         }
         for side, cell in found

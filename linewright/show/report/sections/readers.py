@@ -8,6 +8,7 @@ from linewright.say import report_words as say
 from linewright.say.cell_figures import ENDS
 from linewright.say.name_words import in_english
 from linewright.say.page_material import Material
+from linewright.say.sentence import unique
 from linewright.schema import Cell
 from linewright.show.report import charts, facts
 from linewright.show.report.facts import Datum
@@ -82,26 +83,23 @@ def _joined(rows: list[Datum]) -> list[Datum]:
 
 def _both(rows: list[Datum], material: Material) -> list[Chart]:
     """Each form as one point: its reader alone on one axis, its grace period on the other; nothing
-    where no form has both."""
+    where fewer than two have both."""
     joined = _joined(rows)
-    if not joined:
+    if len(joined) < 2:
         return []
     joined = charts.within(charts.within(joined, "pair"), "grace")
-    labels, forms = material.labels, facts.unique(row["form"] for row in joined)
+    labels, forms = material.labels, unique(row["form"] for row in joined)
     base = charts.base(joined)
     x_title, y_title = "ns that a reader pays for enter and leave", "ns of a grace period"
-    x = alt.X(
-        "pair:Q",
-        title=x_title,
-        scale=alt.Scale(type="log", nice=False, padding=24),
-        axis=alt.Axis(values=charts.ticks(r["pair"] for r in joined), format=charts.PLAIN),
+    x, y = (
+        place(
+            f"{name}:Q",
+            title=title,
+            **charts.log_axis([r[name + e] for r in joined for e in ("", "_from", "_to")]),
+        )
+        for place, name, title in ((alt.X, "pair", x_title), (alt.Y, "grace", y_title))
     )
-    y = alt.Y(
-        "grace:Q",
-        title=y_title,
-        **charts.log_axis([r["grace" + end] for r in joined for end in ("", "_from", "_to")]),
-    )
-    colour = charts.hue("form", facts.forms_of(material, PAIR), forms)
+    colour = charts.hue(material, forms)
     fields = (
         ("series", "machine"),
         ("name", "form"),
@@ -137,15 +135,14 @@ def _both(rows: list[Datum], material: Material) -> list[Chart]:
 
 def _group(operation: str, rows: list[Datum], material: Material, control: Control) -> Chart:
     waits = operation == GRACE
+    rows = [row | {"named": f"{row['form']}, {row['point']}"} for row in rows] if waits else rows
     return charts.by_name(
         rows,
         material,
-        "point" if waits else "contention",
-        ("point", "series") if waits else ("series",),
         (*charts.CELL_TIP, ("which", "parameters"), *charts.NS_TIP),
+        name="named" if waits else "form",
         axis="ns",
         apart="" if waits else "point",
-        filters=[] if waits else ["datum.point == point"],
         controls=[] if waits else [control],
         id=operation.replace("_", "-"),
         title=GROUPS[operation],

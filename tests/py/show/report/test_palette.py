@@ -8,9 +8,11 @@ import pytest
 
 from linewright.show.report import theme
 
-HUES = 8
+HUES, ALL = 8, 16
 APART = 0.12
-"""Least distance in OKLab of any two hues; 0.02 is just noticeable side by side."""
+"""Least distance in OKLab of any two of the first hues."""
+JUST_NOTICEABLE = 0.02
+"""Such a distance, side by side."""
 CONTRAST = 3.0
 """What WCAG 2.2 asks of graphics (criterion 1.4.11)."""
 VISION = {
@@ -68,9 +70,21 @@ def test_hues_stay_apart(mode: str, vision: str):
 
 
 @pytest.mark.parametrize("mode", theme.MODES)
+def test_no_two_colours_of_forms_or_situations_are_one(mode: str):
+    """Sixteen forms, which an operation of two machines may have, and two greys for situations."""
+    ranges = theme.config(mode)["range"]
+    colours = [*ranges["category"], *ranges["diverging"]]
+    assert len(ranges["category"]) == ALL
+    assert closest(colours, "normal") >= 3 * JUST_NOTICEABLE
+    assert min(closest(ranges["category"], vision) for vision in VISION) >= 3 * JUST_NOTICEABLE
+
+
+@pytest.mark.parametrize("mode", theme.MODES)
 def test_every_colour_is_seen_against_the_page(mode: str):
     surface = {"light": "#ffffff", "dark": "#171b21"}[mode]
-    ground, colours = luminance([surface])[0], luminance(theme.config(mode)["range"]["category"])
+    ranges = theme.config(mode)["range"]
+    colours = [*ranges["category"], *ranges["diverging"]]
+    ground, colours = luminance([surface])[0], luminance(colours)
     high, low = np.maximum(colours, ground), np.minimum(colours, ground)
     assert ((high + 0.05) / (low + 0.05)).min() >= CONTRAST
 

@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import altair as alt
@@ -127,6 +128,7 @@ def test_a_section_appears_only_when_its_plan_was_run(plan, files):
     priced = [name for name in sections if name == "prices"]
     expected = [
         "verdict",
+        "warnings",
         *priced,
         "findings",
         *(name for name in sections if name != "prices"),
@@ -140,24 +142,20 @@ def test_everything_in_one_report(files):
     report = made(*files.values())
     order = [
         "verdict",
+        "warnings",
         "prices",
         "findings",
-        "forms",
         "matrix",
-        "exposed",
-        "threads",
-        "fairness",
+        "explore",
         "handoff",
         "readers",
-        "percpu",
         "cache",
-        "wide",
-        "operations",
         "context",
         "cells",
     ]
     assert report.sections == order
-    assert len(report.figures) == len(set(report.figures)) == len(report.content["figures"])
+    assert len(report.figures) == len(set(report.figures))
+    assert set(report.figures) == {*report.content["figures"], "explore"}
     assert report.content["cells"] and len(report.content["columns"]) == len(
         report.content["cells"][0]
     )
@@ -165,9 +163,9 @@ def test_everything_in_one_report(files):
 
 @pytest.mark.slow
 def test_every_chart_is_one_by_vega_lites_schema(files):
-    figures = made(*files.values()).content["figures"].values()
-    assert len(figures) > 20
-    for figure in figures:
+    content = made(*files.values()).content
+    assert len(content["figures"]) > 6 and len(content["explorer"]["figures"]) == 5
+    for figure in [*content["figures"].values(), *content["explorer"]["figures"]]:
         alt.Chart.from_dict(figure["spec"])
 
 
@@ -195,7 +193,7 @@ def test_the_decision_comes_first_then_prices_then_what_was_found_by_area(files)
     text = report.text
     order = [
         report.source.index(f'<section id="{name}"')
-        for name in ("verdict", "prices", "findings", "matrix")
+        for name in ("verdict", "warnings", "prices", "findings", "matrix", "context")
     ]
     assert order == sorted(order)
     assert text.index("Atomics on one line") < text.index("Back to back, percpu_add")
@@ -212,23 +210,8 @@ def test_the_matrix_of_the_page_is_that_of_the_screen(tmp_path):
                 assert " ".join(line.split()) in text
 
 
-def test_the_crossover_is_marked_and_told(files):
-    report = made(files["rmw"])
-    rules = [
-        row
-        for data in report.content["figures"]["exposed-add"]["spec"]["datasets"].values()
-        for row in data
-        if "change" in row
-    ]
-    assert {(row["change"], row["from"], row["x"], row["to"]) for row in rules} == {
-        ("ldadd → stadd", 20, 110, 200)
-    }
-    assert {row["contention"] for row in rules} == {
-        "alone",
-        "with a second CPU",
-        "with a second CPU, spacing 1000",
-    }
-    assert "add alone ldadd stadd 20 200" in report.text
+def test_the_crossover_is_told(files):
+    assert "is cheaper up to 20 units of work" in made(files["rmw"]).text
 
 
 def test_the_page_names_the_crossovers_of_the_advice_and_no_others(tmp_path):
@@ -249,8 +232,7 @@ def test_the_page_names_the_crossovers_of_the_advice_and_no_others(tmp_path):
     (advice,) = advise(contexts, summaries)
     assert not [topic for topic in advice.evidence if topic.name == "crossovers"]
     report = made(samples.write(tmp_path / "many.jsonl", [*contexts, *rows]))
-    assert "Exposed cost over work" in report.text
-    assert "Crossovers, by units of work" not in report.text
+    assert report.content["explorer"] and "is cheaper up to" not in report.text
 
 
 def test_the_fit_says_what_was_put_in(files):
@@ -311,6 +293,106 @@ def test_the_same_input_gives_the_same_page(files, tmp_path):
     assert again.stdout == first
 
 
+# ---- the explorer ------------------------------------------------------------------------------
+
+
+def test_any_figure_of_any_cell_can_be_asked_for_along_every_axis(files):
+    """Each cell of the records is there with its figure, at its place, and what is held names all
+    that tells it from other cells of its form."""
+    asked = made(*files.values()).content["explorer"]
+    assert [figure["name"] for figure in asked["figures"]] == [
+        "ns",
+        "exposed",
+        "p99",
+        "rate",
+        "jain",
+    ]
+    axes = {axis["name"]: axis for axis in asked["axes"]}
+    assert {"who", "work", "threads", "spacing", "distance", "write_percent", "policy"} <= set(axes)
+    assert axes["work"]["places"] == ["0", "20", "200"], "by size"
+    assert axes["who"]["places"][0] == "alone"
+    own = [r for r in asked["rows"] if (r["operation"], r["form"]) == ("fetch_add", "ldadd")]
+    over = {r["at"]["work"][0]: r["ns"] for r in own if r["at"]["work"][1] == "with a second CPU"}
+    assert over == {
+        work: pytest.approx(5 * ns, rel=0.05) for work, ns in (("0", 4), ("20", 10), ("200", 80))
+    }
+    counts = [r for r in asked["rows"] if r["operation"] == "percpu_add"]
+    assert {r["at"]["work"][1] for r in counts} == {
+        f"{who}, slots {slots}" for who in ("alone", "with a second CPU") for slots in (1, 16)
+    }
+    for name in axes:
+        places = [
+            (r["operation"], r["form"], *r["at"][name]) for r in asked["rows"] if name in r["at"]
+        ]
+        assert len(places) == len(set(places)), name
+
+
+def test_a_colour_is_one_forms_wherever_it_is_drawn(tmp_path):
+    """Two machines with other forms for the same operations: none of them share a colour."""
+    files = [
+        samples.write(tmp_path / f"{n}.jsonl", machines.records(n)) for n in ("x86-vm", "arm64-far")
+    ]
+    content = made(*files).content
+    colours = content["explorer"]["colours"]
+    by_operation: dict[str, set[str]] = {}
+    for row in content["explorer"]["rows"]:
+        by_operation.setdefault(row["operation"], set()).add(row["form"])
+    assert len(by_operation["add"]) == 8
+    for forms in by_operation.values():
+        assert len({colours[form] for form in forms}) == len(forms)
+    drawn = json.dumps([figure["spec"] for figure in content["figures"].values()])
+    domains = re.findall(r'"color": \{"field": "form".*?"domain": (\[.*?\])', drawn)
+    assert domains
+    for domain in map(json.loads, domains):
+        known = [(place, form) for place, form in enumerate(domain) if not form.startswith("(")]
+        assert all(colours[form] == place for place, form in known)
+
+
+# ---- what is seen first ------------------------------------------------------------------------
+
+
+def test_a_bar_is_as_long_as_its_figure(tmp_path):
+    """A wait of tens of µs among operations of a few ns, which a terminal ends in an arrow."""
+    spec = made(samples.write(tmp_path / "a.jsonl", machines.records("x86-vm"))).content["figures"][
+        "prices"
+    ]["spec"]
+    (rows,) = (rows for rows in spec["datasets"].values())
+    longest = max(row["ns"] for row in rows)
+    bars = next(layer["encoding"] for layer in spec["layer"] if layer["mark"]["type"] == "bar")
+    assert longest > 20_000 and bars["x"]["field"] == "ns"
+    assert bars["x"]["scale"]["domain"][1] >= longest
+
+
+def test_figures_stand_in_the_first_columns(files):
+    """And a column whose cells all say the same is shown on request."""
+    content = made(files["percpu"]).content
+    chosen = [column for column in content["columns"] if column["first"] is not None]
+    first = [column["name"] for column in sorted(chosen, key=lambda column: column["first"])]
+    assert first[:5] == ["operation", "form", "situation", "issue_median_ns", "issue_low_ns"] or (
+        first[:4] == ["form", "situation", "issue_median_ns", "issue_low_ns"]
+    )
+    assert "width_bits" not in first
+
+
+def test_no_level_of_headings_is_skipped(files, tmp_path):
+    several = samples.write(
+        tmp_path / "two.jsonl", samples.sample("rmw", machine="00000000000000cc", cpu_model="two")
+    )
+    for report in (made(*files.values()), made(files["rmw"], several)):
+        levels = [int(level) for level in re.findall(r"<h([1-6])", report.source)]
+        assert levels[0] == 1
+        assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_a_situation_is_told_once(files):
+    """Also where several claims hold in it."""
+    leads = re.findall(r'<p class="lead">(.*?)</p>|<div>()', made(*files.values()).source)
+    by_area = " ".join(lead or "|" for lead, _ in leads).split("|")
+    for area in by_area:
+        found = re.findall(r"With \d+ readers?|Alone", area)
+        assert len(found) == len(set(found))
+
+
 # ---- several runs ------------------------------------------------------------------------------
 
 
@@ -321,8 +403,7 @@ def test_machines_are_overlaid(tmp_path):
         samples.sample("rmw", machine="00000000000000cc", cpu_model="Sample two"),
     )
     report = made(one, two)
-    figure = report.content["figures"]["exposed-add"]["spec"]
-    rows = [row for data in figure["datasets"].values() for row in data if "exposed" in row]
+    rows = report.content["explorer"]["rows"]
     assert {row["series"] for row in rows} == {"Sample one", "Sample two"}
     assert {"matrix-0", "matrix-1"} <= set(report.figures)
     assert "cells of 2 machines or runs" in report.text
@@ -431,7 +512,12 @@ def test_the_command_writes_a_page(command, tmp_path):
     samples.write(tmp_path / "a.jsonl", samples.sample("handoff"))
     done = command("report", "a.jsonl", "-o", "a.html")
     assert (done.returncode, done.stdout) == (0, "") and "the report is a.html" in done.stderr
-    assert Page((tmp_path / "a.html").read_text()).sections[1:3] == ["findings", "handoff"]
+    assert Page((tmp_path / "a.html").read_text()).sections[1:5] == [
+        "warnings",
+        "findings",
+        "explore",
+        "handoff",
+    ]
 
 
 @pytest.mark.parametrize(
