@@ -40,7 +40,7 @@ static bool mark_again(struct lw__rw_thread *self, struct lw_rwlock *l)
     /* Acquire: pairs with the release in revoke_bias(), so that the mark is seen to be retired. */
     if (readers_in(LW_RW_LOAD(&l->state, ACQUIRE)) >= 0 && LW_RW_LOAD(&self->mark[at], RELAXED) == l)
         return true;
-    LW_RW_STORE(&self->again[at], again, RELEASE); /* pairs with the second acquire in marked_in(), as below */
+    LW_RW_STORE(&self->again[at], again, RELEASE); /* for ThreadSanitizer, which sees no N; pairs as below */
     return false;
 }
 
@@ -62,7 +62,8 @@ static void clear_retired(struct lw__rw_thread *self, uintptr_t at)
     if (LW_RW_LOAD(&self->mark[at], RELAXED) != LW__RW_RETIRED)
         return;
     LW_RW_STORE(&self->again[at], 0, RELAXED);
-    LW_RW_STORE(&self->mark[at], none, RELEASE); /* pairs with S */
+    /* Relaxed: S reads nothing else behind it, and the thread's next mark comes before an F that does not see it. */
+    LW_RW_STORE(&self->mark[at], none, RELAXED);
 }
 
 /* Whether a marked reader may be inside. The bias has ended for good, so no mark comes after the barrier, and a thread without one does not mark
@@ -87,7 +88,7 @@ static int hand_over(struct lw_rwlock *l)
     if (!bias_ends_for_good(l))
         return -EPERM;
     if (readers_in(s) == 0 && !may_be_marked(l)) /* a count below 0 is not summed up: what the sum is of moves meanwhile */
-        return readers_in(LW_RW_LOAD(&l->state, ACQUIRE)) > 0 ? COUNTED_AGAIN : -EPERM; /* as above */
+        return readers_in(LW_RW_LOAD(&l->state, RELAXED)) > 0 ? COUNTED_AGAIN : -EPERM; /* the barrier makes it new enough */
     if (readers_in(s) == FEWEST_READERS)
         return -EOVERFLOW;
     /* Pairs with K, and the acquires above and in plain.h. */

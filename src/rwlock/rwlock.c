@@ -66,7 +66,7 @@ static bool sleep_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const s
     if (readers_in(__atomic_load_n(&l->state, __ATOMIC_RELAXED)) < 0)
         return nap(limit);
     __atomic_store_n(&t->waited, 1, __ATOMIC_RELAXED);
-    /* Pairs with the compiler barrier in lw__rw_take_back() and the fence in wake_writers(). Where it is refused, the sleep is short
+    /* Pairs with the compiler barriers in lw__rw_take_back() and wake_writers(). Where it is refused, the sleep is short
      * instead, since the wake-up may be missed. */
     struct limit brief = limit_of(1000000);
     uint64_t begun = now_ns();
@@ -325,7 +325,8 @@ int lw_rwlock_read_lock_timeout(struct lw_rwlock *l, uint64_t ns)
 /* Wakes writers that wait for marks: what they sum up has changed. */
 static void wake_writers(void)
 {
-    lw_full_fence(); /* after the release; pairs with the barrier in sleep_for_mark() */
+    __atomic_signal_fence(
+        __ATOMIC_SEQ_CST); /* after the release, as in lw__rw_take_back(): sleep_for_mark() has the barrier */
     for (struct lw__rw_thread *t = lw__rw_next_thread(NULL); t; t = lw__rw_next_thread(t))
         if (__atomic_load_n(&t->waited, __ATOMIC_RELAXED))
             lw__rw_wake_writer(t);

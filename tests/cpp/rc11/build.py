@@ -11,10 +11,11 @@ from pathlib import Path
 HERE = Path(__file__).parent
 TEXTS = {
     "litmus": [],
-    "rwlock": ["src/rwlock/marks.c", "src/rwlock/rwlock.c", "src/srcu/membarrier.c"],
+    "rwlock": ["src/rwlock/marks.c", "src/srcu/membarrier.c"],
 }
-"""The shipped files of each file of scenarios."""
+"""The shipped files of each file of scenarios, but for those that it includes."""
 FEWER = {
+    "src/rwlock/marks.c": [(r"(define CHUNK_THREADS) 127u", r"\1 5u")],
     "src/rwlock/plain.h": [(r"(define LONGEST_PAUSE \\\n\s*)256u", r"\g<1>0u")],
     "src/rwlock/rwlock.c": [(r"(define LOOKS_AT_A_MARK) 100", r"\1 1")],
 }

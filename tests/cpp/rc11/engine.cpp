@@ -33,6 +33,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <set>
 #include <string>
 #include <sys/mman.h>
@@ -916,7 +917,7 @@ void begin_execution() {
 bool wait_may_end(const Thread &t) {
     if (t.status != Status::asleep || t.op.value == UINT64_MAX)
         return false;
-    return t.op.value <= 60000000 || late;
+    return (t.op.value <= 60000000 && !scenario->patient) || late;
 }
 
 void take(unsigned what) {
@@ -1194,6 +1195,7 @@ bool in_text(const void *p) {
 }
 
 std::vector<void (*)(void *)> destructors; // of the text's thread-specific keys
+std::vector<void (*)()> children; // what is called in a child of fork()
 
 uint64_t directly(const Op &op) {
     const uint64_t old = get(op.address, op.size);
@@ -1316,6 +1318,10 @@ void rc11_await(const uint32_t *word, uint32_t value, bool other) {
     if (running)
         submit({Kind::await, Change::add, acquire, acquire, 4, reinterpret_cast<uintptr_t>(word), 0, value, other, CALLER});
 }
+unsigned rc11_stores(const uint32_t *word) {
+    const auto at = word_at.find(AT(word));
+    return at == word_at.end() ? 0 : words[at->second].used - 1;
+}
 void rc11_outcome(const char *text) { outcome += text; }
 static void simple(Kind kind, void *caller) {
     Op op{};
@@ -1351,6 +1357,8 @@ long rc11_syscall(long number, ...) {
             errno = EPERM;
             return -1;
         }
+        if (a != MEMBARRIER_CMD_PRIVATE_EXPEDITED)
+            return 0;
         op.kind = Kind::membarrier;
         submit(op);
         return 0;
@@ -1393,7 +1401,15 @@ void rc11_thread_ends() {
     for (const auto destructor : destructors)
         destructor(nullptr);
 }
-int rc11_pthread_atfork(void (*)(), void (*)(), void (*)()) { return 0; }
+int rc11_pthread_atfork(void (*)(), void (*)(), void (*child)()) {
+    children.push_back(child);
+    return 0;
+}
+void rc11_forked() {
+    for (const auto child : children)
+        if (child)
+            child();
+}
 int rc11_pthread_once(int *once, void (*start)()) {
     if (!*once)
         start();

@@ -1,15 +1,15 @@
 /* The readers-writer lock: programs' calls of its whole text, src/rwlock.
  *
- * Written by hand: where the library looks at a lock every 64th read, `reads` is set so that the next one looks; how a lock got its bias, and
- * that marks were taken before, where a scenario does not say that its threads do that. */
+ * Written by hand: where the library looks at a lock every 64th read, `reads` is set so that the next one looks; the state in which a scenario
+ * begins, where it does not say that its threads lead to it: a bias, marks, a count, a writer that waits. Where one step of a call is enough,
+ * a thread makes this step alone: so three threads have an answer. */
 #include "rc11.h"
 
 #include <errno.h>
 
 #include <linewright/rwlock.h>
 
-#include "src/rwlock/marks.h"
-#include "src/rwlock/quick.h"
+#include "src/rwlock/rwlock.c"
 
 static struct lw_rwlock lock;
 static uint32_t data; /* plain: a race where readers and writers meet */
@@ -193,6 +193,19 @@ static void a_mark_is_left(void) {
     RIGHT(lw_rwlock_read_unlock(&lock));
 }
 
+static void one_counted_before_the_bias(void) {
+    worth_a_bias();
+    lock.state = 1;
+}
+
+/* Its first read gives the bias. */
+static void begins_a_bias_marks_and_gives(void) {
+    has_marks();
+    lw__rw_own.reads = LOOK_EVERY - 1;
+    read_once();
+    marks_and_gives();
+}
+
 /* For the thread whose lock was marked; with the caller's own count, where it has one. */
 static void releases_for_another(void) {
     waits_for(1);
@@ -242,8 +255,265 @@ static void both_biased(void) {
     another_at_its_place()->biased = LW__RW_BIASED;
 }
 
+/* ---- the same from the state in which such a release leaves the lock ---- */
+
+static void set_mark(unsigned of) { marks[of]->mark[lw__rw_position(&lock)] = &lock; }
+
+static void given_away(void) {
+    biased();
+    set_mark(0);
+    lock.biased = LW__RW_ENDING | LW__RW_STAYS_PLAIN;
+    lock.state = READERS; /* -1 */
+}
+
+/* Thread 2's, which does nothing more. */
+static void marked_for_another(void) {
+    biased();
+    set_mark(2);
+}
+
+static void release_marked(void) {
+    look();
+    RIGHT(lw_rwlock_read_unlock(&lock));
+}
+
+/* Two read locks of thread 0, while a writer waits for them, which has ended the bias. */
+static void two_waited_for(void) {
+    biased();
+    set_mark(0);
+    marks[0]->again[lw__rw_position(&lock)] = 1;
+    lock.biased = LW__RW_ENDING;
+    lock.state = WRITER;
+}
+
+static void one_waited_for(void) {
+    two_waited_for();
+    marks[0]->again[lw__rw_position(&lock)] = 0;
+}
+
+static void marks_again(void) {
+    has_marks();
+    if (mark_again(lw__rw_self, &lock)) {
+        look();
+        RIGHT(lw_rwlock_read_unlock(&lock));
+    }
+}
+
+static void releases_one_and_marks_again(void) {
+    has_marks();
+    release_marked();
+    marks_again();
+}
+
+/* The writer that waits: one look at all marks. */
+static void looks_for_marks(void) {
+    if (wait_for_marks(&lock, &(const struct limit){0, 0}))
+        data++;
+}
+
+/* Thread 1's mark is left, and stands for a count of thread 2's that was taken: two threads give each other a lock twice. */
+static void mark_left(void) {
+    biased();
+    set_mark(1);
+}
+
+static void read_and_give(uint32_t turn) {
+    RIGHT(lw_rwlock_read_lock(&lock));
+    signals(turn);
+}
+
+static void release_given(uint32_t turn) {
+    waits_for(turn);
+    release_marked();
+}
+
+static void gives_takes_and_gives(void) {
+    has_marks();
+    read_and_give(1);
+    release_given(2);
+    read_and_give(3);
+}
+
+static void takes_gives_and_takes(void) {
+    has_marks();
+    release_given(1);
+    read_and_give(2);
+    release_given(3);
+}
+
+/* Between the two a reader looks at the lock, as often as not in vain. */
+static void writes_twice(void) {
+    write_once();
+    (void)__sync_bool_compare_and_swap(&lock.biased, 0, LW__RW_LOOK);
+    write_once();
+}
+
+static void writes_quickly(void) {
+    write_once();
+    (void)__sync_bool_compare_and_swap(&lock.biased, 0, LW__RW_LOOK);
+    if (quick_write(&lock)) {
+        data++;
+        quick_write_unlock(&lock);
+    }
+}
+
+/* ---- marks that pass to the next thread, and further ones ---- */
+
+static void ends_inside_no_lock(void) {
+    has_marks();
+    lw__rw_take_back(lw__rw_self, lw__rw_position(&lock));
+    rc11_thread_ends();
+}
+
+static void ends_after_two(void) {
+    has_marks();
+    RIGHT(lw_rwlock_read_unlock(&lock));
+    RIGHT(lw_rwlock_read_unlock(&lock));
+    rc11_thread_ends();
+}
+
+static void about_to_end(void) {
+    take_marks();
+    marks[0] = lw__rw_self;
+    lw__rw_self = NULL;
+    lock.biased = LW__RW_BIASED;
+    set_mark(0);
+}
+
+static void about_to_end_with_two(void) {
+    about_to_end();
+    marks[0]->again[lw__rw_position(&lock)] = 1;
+}
+
+static void no_mark_is_left(void) { rc11_check(marked(&lock) == 0, "no mark is left"); }
+
+/* Thread 2's mark is in the only chunk, whose others are taken. */
+static void chunk_full(void) {
+    marked_for_another();
+    take_marks();
+    lw__rw_self = NULL;
+}
+
+static void takes_further_marks(void) {
+    take_marks();
+    rc11_check(lw__rw_self > marks[0] + RC11_THREADS || lw__rw_self < marks[0], "a further chunk");
+}
+
+/* ---- other calls ---- */
+
+static void reads_quickly(void) {
+    if (!quick_read(&lock))
+        return;
+    look();
+    if (!quick_read_unlock(&lock))
+        RIGHT(lw_rwlock_read_unlock(&lock));
+}
+
+static void sandboxed_reader(void) {
+    has_marks();
+    RIGHT(lw_rwlock_read_lock(&lock));
+    rc11_scenarios[rc11_number()].refused = 2; /* from now on */
+    look();
+    RIGHT(lw_rwlock_read_unlock(&lock));
+}
+
+static void plain_from_now_on(void) {
+    worth_a_bias();
+    lw_rwlock_stay_plain();
+}
+
+static void begins_no_bias(void) {
+    begins_a_bias();
+    rc11_check(lock.biased != LW__RW_BIASED, "a lock that stays plain");
+}
+
+/* A writer waits for a reader that is no thread here. */
+static void another_waits(void) {
+    chunk_there();
+    lock.state = 1 + ONE_WAITS;
+    others[0].state = 1;
+}
+
+static void holds_no_more(void) {
+    lw__rw_own.held = 1;
+    RIGHT(lw_rwlock_read_unlock(&others[0]));
+    rc11_check(lw_rwlock_try_read(&lock) == -EBUSY, "a thread that holds no lock waits for writers");
+}
+
+/* A writer is about to sleep for a reader, which gives the bias. */
+static void reader_inside(void) {
+    chunk_there();
+    lock.state = 1;
+}
+
+static void gives_the_bias(void) { give_bias(&lock, 0); }
+
+static void says_that_it_waits(void) {
+    __atomic_fetch_add(&lock.state, ONE_WAITS, __ATOMIC_RELAXED);
+    keep_marks_out(&lock);
+}
+
+static void marks_stay_out(void) { rc11_check(lock.biased != LW__RW_BIASED, "no mark passes a writer that sleeps"); }
+
+/* Readers go first: those that sleep for the writer inside are woken beside another writer, which sleeps here for ever. */
+static void writer_and_another(void) {
+    chunk_there();
+    lock.state = WRITER + ONE_WAITS;
+}
+
+static void reads_beside_writers(void) { RIGHT(plain_read_lock(&lock, true, &(const struct limit){LW_RWLOCK_FOREVER, 0})); }
+
+static void lets_readers_go_first(void) { plain_write_unlock(&lock, true); }
+
+/* A child of fork() goes on with its thread's marks; those of other threads are free. */
+static void forks_inside(void) {
+    has_marks();
+    RIGHT(lw_rwlock_read_lock(&lock));
+    rc11_forked();
+    signals(1);
+    look();
+    RIGHT(lw_rwlock_read_unlock(&lock));
+}
+
+static void takes_marks_in_the_child(void) {
+    waits_for(1);
+    take_marks();
+    rc11_check(lw__rw_self != marks[0], "marks that no other thread has");
+}
+
+static void writes_and_reads(void) {
+    RIGHT(lw_rwlock_write_lock(&lock));
+    data++;
+    RIGHT(lw_rwlock_downgrade(&lock));
+    look();
+    RIGHT(lw_rwlock_read_unlock(&lock));
+}
+
+static void counted_reader(void) {
+    chunk_there();
+    lock.state = 1;
+}
+
+static void destroys(void) {
+    const int error = lw_rwlock_destroy(&lock);
+    rc11_check(!error || error == -EBUSY, "destroy's error");
+    if (!error)
+        data++;
+}
+
+/* A signal handler that interrupted lw__rw_mark() between M and R; its thread takes the mark back then. */
+static void tries_in_a_handler(void) {
+    has_marks();
+    __atomic_store_n(&lw__rw_self->mark[lw__rw_position(&lock)], &lock, __ATOMIC_RELAXED);
+    tries_to_read();
+    lw__rw_take_back(lw__rw_self, lw__rw_position(&lock));
+}
+
 /* A release and a writer about to sleep may set and clear WOKEN in turns for as long as they like, which only the counter shows. */
 static bool often(void) { return lock.queue > 1; }
+
+/* Nor does it show how often a writer that is refused membarrier sleeps and looks again. */
+static bool waited_often(void) { return rc11_stores(&marks[0]->waited) > 3; }
 
 struct rc11_scenario rc11_scenarios[] = {
     {.name = "plain: reader, writer", .run = {read_once, write_once}, .begin = chunk_there, .cut = often},
@@ -307,6 +577,82 @@ struct rc11_scenario rc11_scenarios[] = {
      .run = {marks_gives_and_releases, releases_and_writes, counts_and_gives},
      .begin = both_biased,
      .cut = often},
+    {.name = "handed over: the bias has begun meanwhile",
+     .run = {begins_a_bias_marks_and_gives, has_counted_once, releases_for_another},
+     .begin = one_counted_before_the_bias,
+     .cut = often},
+    {.name = "handed over: marks move while a release looks for them",
+     .run = {gives_takes_and_gives, takes_gives_and_takes, release_marked},
+     .begin = mark_left,
+     .cut = often},
+    {.name = "handed over beside a writer that waits: releases one of two, marks again",
+     .run = {releases_one_and_marks_again, release_marked, looks_for_marks},
+     .begin = two_waited_for,
+     .cut = often},
+    {.name = "handed over beside a writer that waits: marks again",
+     .run = {marks_again, release_marked, looks_for_marks},
+     .begin = one_waited_for,
+     .cut = often},
+    {.name = "handed over before: reads again, writer",
+     .run = {marked_reader, write_once},
+     .begin = given_away,
+     .cut = often},
+    {.name = "handed over before: reads again, writer that writes twice",
+     .run = {marked_reader, writes_twice},
+     .begin = given_away,
+     .slow = true,
+     .cut = often},
+    {.name = "handed over before: reads again, writer that finds the lock free",
+     .run = {marked_reader, writes_quickly},
+     .begin = given_away,
+     .slow = true,
+     .cut = often},
+    {.name = "a marked read lock that another thread releases, writer",
+     .run = {release_marked, write_once},
+     .begin = marked_for_another,
+     .cut = often},
+    {.name = "plain: writer that becomes a reader, writer",
+     .run = {writes_and_reads, write_once},
+     .begin = chunk_there,
+     .cut = often},
+    {.name = "plain: writer that becomes a reader, reader",
+     .run = {writes_and_reads, read_once},
+     .begin = chunk_there,
+     .cut = often},
+    {.name = "plain: last reader, destroy", .run = {has_counted_once, destroys}, .begin = counted_reader},
+    {.name = "biased: try of a handler that interrupted a reader, try of a writer",
+     .run = {tries_in_a_handler, tries_to_write},
+     .begin = biased,
+     .cut = often},
+    {.name = "writer that begins a bias, try of a handler",
+     .run = {writes_and_begins_a_bias, tries_in_a_handler},
+     .begin = chunk_there,
+     .cut = often},
+    {.name = "plain: quick reader, writer", .run = {reads_quickly, write_once}, .begin = chunk_there, .cut = often},
+    {.name = "biased: a thread ends, its successor, try of a writer",
+     .run = {ends_inside_no_lock, takes_marks_and_reads, tries_to_write},
+     .begin = about_to_end,
+     .slow = true,
+     .cut = often},
+    {.name = "biased: a thread that read twice ends, its successor",
+     .run = {ends_after_two, takes_marks_and_reads},
+     .begin = about_to_end_with_two,
+     .end = no_mark_is_left},
+    {.name = "biased: a chunk comes, try of a writer", .run = {takes_further_marks, tries_to_write}, .begin = chunk_full},
+    {.name = "biased: reader, writer that is refused membarrier later",
+     .run = {sandboxed_reader, write_refused},
+     .begin = biased,
+     .cut = waited_often},
+    {.name = "plain from now on: reader", .run = {begins_no_bias}, .begin = plain_from_now_on},
+    {.name = "plain: a thread that held another lock, a writer that waits", .run = {holds_no_more}, .begin = another_waits},
+    {.name = "a reader gives the bias, a writer says that it waits",
+     .run = {gives_the_bias, says_that_it_waits},
+     .begin = reader_inside,
+     .end = marks_stay_out},
+    {.name = "readers first: writer, reader",
+     .run = {reads_beside_writers, lets_readers_go_first},
+     .begin = writer_and_another},
+    {.name = "fork inside, a thread of the child", .run = {forks_inside, takes_marks_in_the_child}, .begin = biased},
 };
 const size_t rc11_count = sizeof rc11_scenarios / sizeof *rc11_scenarios;
 

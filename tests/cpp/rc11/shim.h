@@ -8,6 +8,7 @@
  *   pthread_key_create() and others   thread ends are called by the scenarios */
 #ifndef LINEWRIGHT_ARCH_CPU_H
 #define LINEWRIGHT_ARCH_CPU_H
+#define _GNU_SOURCE
 
 #include "rc11.h"
 

@@ -35,8 +35,8 @@ REVOKED = """    int error = end_bias(l);
     if (!wait_for_marks(l, limit)) {
 """
 AGAIN = (
-    "            (void)LW_RW_SWAP(&l->biased, LW__RW_ENDING, LW__RW_BIASED, RELEASE); "
-    "/* pairs with R */\n"
+    "            (void)LW_RW_SWAP(&l->biased, LW__RW_ENDING, LW__RW_BIASED, RELAXED); "
+    "/* as in end_bias() */\n"
 )
 KEEP_OUT = "    (void)LW_RW_SWAP(&l->biased, LW__RW_BIASED, LW__RW_ENDING, RELAXED);\n"
 SLOT = "    return !LW_RW_LOAD(&t->used, RELAXED) && LW_RW_TAKE(&t->used);"
@@ -77,8 +77,8 @@ MUTANTS = {
     ],
     "barrier_refused_and_the_lock_left_plain": [
         (
-            "LW__RW_ENDING, LW__RW_BIASED, RELEASE); /* pairs with R */\n    return error;",
-            "LW__RW_ENDING, 0, RELEASE);\n    return error;",
+            "LW__RW_ENDING, LW__RW_BIASED, RELAXED); /* R pairs with give_bias(), as before */\n",
+            "LW__RW_ENDING, 0, RELAXED);\n",
         ),
     ],
     "waiting_writer_is_passed": [

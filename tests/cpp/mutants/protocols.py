@@ -1,0 +1,74 @@
+"""Steps of the shipped text that are left out, swapped or changed, and the scenario of
+tests/cpp/rc11 that must catch each."""
+
+from typing import NamedTuple
+
+
+class Protocol(NamedTuple):
+    """A mutant: in a file stands for each of `changes` the second text instead of the first."""
+
+    room: str
+    file: str
+    name: str
+    changes: list[tuple[str, str]]
+    scenario: str
+
+
+PROTOCOLS = [
+    Protocol(
+        "rwlock",
+        "src/rwlock/quick.h",
+        "held is not lowered",
+        [("    if (lw__rw_own.held)\n        lw__rw_own.held--;\n", "")],
+        "plain: a thread that held another lock, a writer that waits",
+    ),
+    Protocol(
+        "rwlock",
+        "src/rwlock/rwlock.c",
+        "a refused barrier taken for one",
+        [("!sure;", "false;"), ("sure ? limit : &brief", "limit")],
+        "biased: reader, writer that is refused membarrier later",
+    ),
+    Protocol(
+        "rwlock",
+        "src/rwlock/marks.c",
+        "a child gives its own marks back",
+        [("if (t != lw__rw_self)", "if (true)")],
+        "fork inside, a thread of the child",
+    ),
+    Protocol(
+        "rwlock",
+        "src/rwlock/rwlock.c",
+        "stay_plain is ignored",
+        [(" || __atomic_load_n(&stay_plain, __ATOMIC_RELAXED))", ")")],
+        "plain from now on: reader",
+    ),
+    Protocol(
+        "rwlock",
+        "src/rwlock/rwlock.c",
+        "a doubtful mark is trusted",
+        [("__atomic_load_n(&l->biased, __ATOMIC_ACQUIRE) != LW__RW_BIASED;", "false;")],
+        "biased: try of a handler that interrupted a reader, try of a writer",
+    ),
+    Protocol(
+        "rwlock",
+        "src/rwlock/marks.c",
+        "a chunk is published before its link",
+        [
+            (
+                "    c->next = __atomic_load_n(&chunks, __ATOMIC_RELAXED);\n",
+                "    struct chunk *old = __atomic_load_n(&chunks, __ATOMIC_RELAXED);\n",
+            ),
+            ("&chunks, &c->next, c, false", "&chunks, &old, c, false"),
+            ("        ;\n    return c;\n", "        ;\n    c->next = old;\n    return c;\n"),
+        ],
+        "biased: a chunk comes, try of a writer",
+    ),
+    Protocol(
+        "rwlock",
+        "src/rwlock/plain.h",
+        "readers_first wakes none",
+        [("last && (readers_first || !(left & WRITERS_WAIT))", "last && !(left & WRITERS_WAIT)")],
+        "readers first: writer, reader",
+    ),
+]
