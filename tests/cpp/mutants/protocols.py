@@ -33,7 +33,7 @@ PROTOCOLS = [
         "rwlock",
         "src/rwlock/marks.c",
         "a child gives its own marks back",
-        [("if (t != lw__rw_self)", "if (true)")],
+        [("if (t != lw__rw_self && t->used)", "if (t->used)")],
         "fork inside, a thread of the child",
     ),
     Protocol(
@@ -68,7 +68,7 @@ PROTOCOLS = [
         "rwlock",
         "src/rwlock/plain.h",
         "readers_first wakes none",
-        [("last && (readers_first || !(left & WRITERS_WAIT))", "last && !(left & WRITERS_WAIT)")],
+        [("last && (readers_first || wakes_readers(left))", "last && wakes_readers(left)")],
         "readers first: writer, reader",
     ),
 ]
