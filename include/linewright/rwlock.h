@@ -19,15 +19,18 @@
  * instead of a hashed table and a full fence.)
  *
  * Who goes first. A waiting writer goes before readers that come later. A reader that has waited for 1 ms goes before writers that do not have the lock
- * yet, but for tries: it waits for the writer inside. A thread that holds any of these locks for reading passes
- * waiting writers, so that a thread may lock one lock for reading as often as it likes. There is no upgrade from reading to writing.
+ * yet, but for tries: it waits for the writer inside. A thread that holds the lock for reading passes the writers that wait for it, so that it
+ * may lock it for reading as often as it likes; that it holds another one does not count. So two threads, each with a read lock that the other wants,
+ * too, wait for ever where a writer waits for each of the two locks: all threads lock nested locks in one order, read locks as well. (A thread
+ * that has counted itself in more than eight plain locks at once no longer tells them apart and passes waiting writers of any.) There is no
+ * upgrade from reading to writing.
  *
  * Ordering. A critical section sees everything that critical sections of writers before it did, and a writer's comes after every
  * reader's before it (acquire and release).
  *
  * Unlocking in another thread. A read lock may be released by another thread than the one that took it. A lock that is used so must
  * not be locked recursively at the same time: the inner lock may then wait for a writer that waits for the outer one. The thread that
- * took it goes on passing waiting writers if it had counted in the plain lock.
+ * took it goes on passing writers that wait for that lock if it had counted in the plain lock.
  *
  * fork(). The child has the locks as they were; what other threads held stays held there, until the lock is made again, and no thread waits for it. A thread that ends while it holds a lock
  * leaves it held. No function is a cancellation point. In signal handlers only lw_rwlock_try_read() and lw_rwlock_read_unlock() may be

@@ -10,7 +10,7 @@
  *   bit 31         one of the writers that wait has done so for too long: writers that do not wait yet keep out, too
  * and `queue`, on which writers sleep, changes with each wake-up.
  *
- * A waiting writer keeps later readers out until it has had the lock, but for threads that hold a read lock already: those would wait for
+ * A waiting writer keeps later readers out until it has had the lock, but for threads that hold it for reading already: those would wait for
  * themselves. Who releases the lock last wakes one writer, or all readers where no writer waits. A thread that comes while a woken one is on
  * its way may take the lock before it: handing the lock to a thread that does not run yet would leave it idle for so long.
  *

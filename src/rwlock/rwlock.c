@@ -273,7 +273,9 @@ static uint32_t own_id(void)
 /* Counts the thread in the plain lock, unless a writer keeps it out. */
 static inline int count(struct lw_rwlock *l)
 {
-    int error = plain_try_read(l, lw__rw_own.held != 0 || LW_RW_READERS_FIRST(l));
+    int error = plain_try_read(l, LW_RW_READERS_FIRST(l));
+    if (error == -EBUSY && holds(l))
+        error = plain_try_read(l, true);
     if (error)
         return error;
     has_counted(l);
@@ -301,10 +303,10 @@ static __attribute__((noinline)) int read_otherwise(struct lw_rwlock *l, uint64_
         return -EDEADLK;
     struct limit limit = limit_of(ns);
     self = begins_to_wait(l);
-    error = plain_read_lock(l, lw__rw_own.held != 0 || LW_RW_READERS_FIRST(l), &limit);
+    error = plain_read_lock(l, holds(l) || LW_RW_READERS_FIRST(l), &limit);
     waits_no_more(self);
     if (!error)
-        lw__rw_own.held++;
+        now_holds(l);
     return error;
 }
 
@@ -340,7 +342,7 @@ int lw__rw_read_unlock_slow(struct lw_rwlock *l)
     int error;
     do {
         if (plain_read_unlock(l)) {
-            has_left();
+            has_left(l);
             return 0;
         }
         note_handed(l);
@@ -379,19 +381,8 @@ static int make_way(struct lw_rwlock *l, const struct limit *limit)
     return error ? -EAGAIN : 0;
 }
 
-/* What the holder of the plain lock has to do before it is a writer: as make_way(). */
-static int end_what_readers_began(struct lw_rwlock *l, const struct limit *limit)
-{
-    uint32_t biased = __atomic_load_n(&l->biased, __ATOMIC_RELAXED); /* stored by who held the lock before */
-    if (biased & LW__RW_LOOKS)
-        __atomic_store_n(&l->biased, 0, __ATOMIC_RELEASE); /* pairs as the writer's that ended the bias */
-    else if (biased & (LW__RW_BIASED | LW__RW_ENDING))
-        return make_way(l, limit);
-    return 0;
-}
-
 /* `error`: what a try for the plain lock returned. */
-static int write_by_waiting(struct lw_rwlock *l, const struct limit *limit, int error)
+static __attribute__((noinline)) int write_by_waiting(struct lw_rwlock *l, const struct limit *limit, int error)
 {
     struct lw__rw_thread *self = begins_to_wait(l);
     do {
@@ -399,7 +390,7 @@ static int write_by_waiting(struct lw_rwlock *l, const struct limit *limit, int 
             error = plain_write_lock(l, limit);
         if (error)
             break;
-        error = end_what_readers_began(l, limit);
+        error = may_enter_at_once(l) ? 0 : make_way(l, limit);
         if (error)
             plain_write_unlock(l, LW_RW_READERS_FIRST(l));
         if (error == -EAGAIN && !wait_for_marks(l, limit)) /* the lock is free meanwhile */
@@ -416,12 +407,10 @@ static int write_lock(struct lw_rwlock *l, const struct limit *limit)
     int error = plain_try_write(l, limit->ns == 0);
     if (error && __atomic_load_n(&l->writer, __ATOMIC_RELAXED) == own_id()) /* only this thread stores its id */
         return -EDEADLK;
-    if (error ? limit->ns != 0 : !is_plain(l))
+    if (error ? limit->ns != 0 : !may_enter_at_once(l))
         return write_by_waiting(l, limit, error);
-    if (!error) {
-        (void)end_what_readers_began(l, limit); /* looks, at most */
+    if (!error)
         has_entered(l, own_id());
-    }
     return error;
 }
 
@@ -466,7 +455,7 @@ int lw_rwlock_downgrade(struct lw_rwlock *l)
         return -EPERM;
     __atomic_store_n(&l->writer, 0, __ATOMIC_RELAXED);
     plain_downgrade(l, LW_RW_READERS_FIRST(l));
-    lw__rw_own.held++;
+    now_holds(l);
     return 0;
 }
 

@@ -213,7 +213,7 @@ static void releases_for_another(void) {
 }
 
 static void has_counted_once(void) {
-    lw__rw_own.held = 1;
+    now_holds(&lock);
     look();
     RIGHT(lw_rwlock_read_unlock(&lock));
 }

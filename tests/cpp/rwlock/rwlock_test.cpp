@@ -175,6 +175,49 @@ TEST_P(Rwlock, AReaderThatIsInsideReadsAgainPastAWaitingWriter) {
     EXPECT_TRUE(inside);
 }
 
+// Has a writer wait for the lock's readers, until f() lets it in.
+template <class F> void while_a_writer_waits(lw_rwlock &l, F f) {
+    constexpr uint32_t writers_wait = 0x07f00000;
+    std::thread writer([&] {
+        EXPECT_EQ(lw_rwlock_write_lock(&l), 0);
+        EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+    });
+    while (!(__atomic_load_n(&l.state, __ATOMIC_RELAXED) & writers_wait))
+        std::this_thread::yield();
+    f();
+    writer.join();
+}
+
+// A thread knows which locks it holds, whatever it releases for others, and in whatever order it leaves them; with more than it can tell apart, too.
+TEST(RwlockRecursion, AThreadPassesTheWritersOfItsOwnLocksAlone) {
+    for (const size_t many : {1u, 2u, 8u, 9u, 20u}) {
+        std::vector<lw_rwlock> own(many, lw_rwlock LW_RWLOCK_INIT_PLAIN);
+        for (lw_rwlock &l : own)
+            ASSERT_EQ(lw_rwlock_read_lock(&l), 0);
+        if (many <= 8) {
+            lw_rwlock others = LW_RWLOCK_INIT_PLAIN;
+            std::thread([&] { EXPECT_EQ(lw_rwlock_read_lock(&others), 0); }).join();
+            while_a_writer_waits(others, [&] {
+                EXPECT_EQ(lw_rwlock_try_read(&others), -EBUSY)
+                    << "the writer is passed by who holds " << many << " other locks";
+                EXPECT_EQ(lw_rwlock_read_unlock(&others), 0); // the other thread's
+            });
+        }
+        for (lw_rwlock &l : own)
+            while_a_writer_waits(l, [&] {
+                const bool again = lw_rwlock_try_read(&l) == 0;
+                EXPECT_TRUE(again) << "of " << many << " locks one is forgotten";
+                EXPECT_TRUE(!again || lw_rwlock_read_unlock(&l) == 0);
+                EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+            });
+        std::thread([&] { EXPECT_EQ(lw_rwlock_read_lock(&own[0]), 0); }).join();
+        while_a_writer_waits(own[0], [&] { // nothing is left of those
+            EXPECT_EQ(lw_rwlock_try_read(&own[0]), -EBUSY);
+            EXPECT_EQ(lw_rwlock_read_unlock(&own[0]), 0);
+        });
+    }
+}
+
 // The lock turned biased while a reader was inside that had counted itself in the plain lock: a writer waits for that reader, and those
 // that mark must not pass it for as long as it stays.
 TEST_P(Rwlock, AWriterThatWaitsForAPlainReaderKeepsMarksOut) {
