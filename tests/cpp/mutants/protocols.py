@@ -19,8 +19,8 @@ PROTOCOLS = [
         "rwlock",
         "src/rwlock/quick.h",
         "held is not lowered",
-        [("    if (lw__rw_own.held)\n        lw__rw_own.held--;\n", "")],
-        "plain: a thread that held another lock, a writer that waits",
+        [("        lw__rw_own.held = last;\n", "        ;\n")],
+        "plain: a thread that held the lock, a writer that waits",
     ),
     Protocol(
         "rwlock",

@@ -427,16 +427,15 @@ static void begins_no_bias(void) {
     rc11_check(lock.biased != LW__RW_BIASED, "a lock that stays plain");
 }
 
-/* A writer waits for a reader that is no thread here. */
+/* A writer waits for two readers, of which one is no thread here. */
 static void another_waits(void) {
     chunk_there();
-    lock.state = 1 + ONE_WAITS;
-    others[0].state = 1;
+    lock.state = 2 + ONE_WAITS;
 }
 
 static void holds_no_more(void) {
-    lw__rw_own.held = 1;
-    RIGHT(lw_rwlock_read_unlock(&others[0]));
+    now_holds(&lock);
+    RIGHT(lw_rwlock_read_unlock(&lock));
     rc11_check(lw_rwlock_try_read(&lock) == -EBUSY, "a thread that holds no lock waits for writers");
 }
 
@@ -644,7 +643,7 @@ struct rc11_scenario rc11_scenarios[] = {
      .begin = biased,
      .cut = waited_often},
     {.name = "plain from now on: reader", .run = {begins_no_bias}, .begin = plain_from_now_on},
-    {.name = "plain: a thread that held another lock, a writer that waits", .run = {holds_no_more}, .begin = another_waits},
+    {.name = "plain: a thread that held the lock, a writer that waits", .run = {holds_no_more}, .begin = another_waits},
     {.name = "a reader gives the bias, a writer says that it waits",
      .run = {gives_the_bias, says_that_it_waits},
      .begin = reader_inside,
