@@ -118,7 +118,7 @@ def state_is_missed(noise: Noise, rng: np.random.Generator, launches: int = 11) 
         if slow[r.launch] and r.cell.contender != "none" and "prfm" in r.cell.form:
             r.window_ns[:] = [2 * ns for ns in r.window_ns]
     (advice,) = advise(contexts, summarise(contexts, records))
-    return advice.decision.supported and "can miss a state" not in advice.decision.sentence
+    return advice.decision.supported and "can miss a state" not in advice.decision.sentence.text
 
 
 def two_runs(noise: Noise, rng: np.random.Generator, in_turns: bool, after: Mapping[str, float]):

@@ -57,7 +57,7 @@ def pair(number: int) -> Counter[str]:
     for row in found.rows:
         if row.differs:
             print(
-                f"  pair {number + 1}: {found.labels[row.second.id]}: {row.answer}, "
+                f"  pair {number + 1}: {row.second.id}: {row.answer}, "
                 f"{row.second.ns.median_ns:.4g} and {row.first.ns.median_ns:.4g} ns, p {row.p:.2g}"
             )
     return Counter(map(outcome, found.rows))

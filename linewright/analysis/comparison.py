@@ -74,7 +74,7 @@ class Obstacle(Struct, frozen=True):
         "emulated",
         "published",
         "withheld",
-        "no_baseline",
+        "no_baseline_loop",
         "few_runs",
         "few_rounds",
         "runs_fail",

@@ -50,7 +50,7 @@ class Judgement(Struct, frozen=True, kw_only=True):
     why: str
     """Of an undecided one: ``one_launch``, ``few_launches``, ``wide`` (the interval holds both same
     and different), ``model`` (so does the band of a simulation), ``no_draws`` (a simulation without
-    a band), ``baseline`` (the loop without the operation is no measure here), ``no_figure``,
+    a band), ``baseline_loop`` (the loop without the operation is no measure here), ``no_figure``,
     ``published`` (percentiles only); of files ``not_comparable``, and ``wrong``: right before and
     wrong now.  Empty otherwise."""
     contrast: Contrast | None

@@ -6,6 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import median
+
+from msgspec import Struct
 
 from linewright import architectures
 from linewright.analysis import cache_fit, setting_choice
@@ -25,7 +28,7 @@ from linewright.analysis.near_far import CoreClass, near_far
 from linewright.analysis.questions import ask
 from linewright.analysis.setting_choice import Choice
 from linewright.analysis.summarise import by_id
-from linewright.analysis.summary import Summary, machines_of
+from linewright.analysis.summary import Summary, grouped, machines_of
 from linewright.families import ONE_LINE, family_of
 from linewright.policy import Policy
 from linewright.schema import Context
@@ -222,3 +225,38 @@ def machines_with_answers(
     known = by_id(contexts)
     for machine, own in machines_of(summaries).items():
         yield MachineAnswers([c for c in known.values() if c.machine_id == machine], own)
+
+
+FEW_PAIRS = 2
+"""Pairs of cores above which a handoff is spoken of by the distance of the cores, not by pair."""
+
+
+class Handoff(Struct, frozen=True):
+    """One form over the pairs of cores of one distance."""
+
+    form: str
+    median_ns: float
+    least_ns: float
+    most_ns: float
+    ids: tuple[str, ...]
+    """A cell for each pair of cores."""
+
+    @property
+    def pairs(self) -> int:
+        return len(self.ids)
+
+
+def handoffs(cells: Sequence[Summary]) -> dict[str, list[Handoff]]:
+    """Each distance, a placement class, with its handoffs, of which a round trip has two; nothing
+    for few pairs."""
+    if len({s.cell.placement for s in cells}) <= FEW_PAIRS:
+        return {}
+    usable = [s for s in cells if s.status == "ok" and s.issue and not s.cell.work_iters]
+    return {
+        distance: [
+            Handoff(form, median(ns), min(ns), max(ns), tuple(s.id for s in own))
+            for form, own in grouped(apart, lambda s: s.cell.form).items()
+            for ns in [[s.issue.median_ns / 2 for s in own]]
+        ]
+        for distance, apart in grouped(usable, lambda s: s.placement_class).items()
+    }

@@ -54,7 +54,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     """The cheapest form that is shown to cost less; where none is, the one that might save most;
     None without any."""
     why: str = ""
-    """Why there is no figure: a status, a flag, ``not_measured``, ``withheld``, ``no_baseline``."""
+    """Why there is no figure: a status, a flag, ``not_measured``, ``withheld``, ``no_baseline_loop``."""
 
 
 class MatrixColumn(Struct, frozen=True, kw_only=True):
@@ -185,7 +185,7 @@ def _entry(own: Sequence[Summary], operation: str, loop: str, m: MachineAnswers)
         return Entry(default=None, why=measured[0].distrust)
     default = _default(usable, operation, loop)
     if figure_of(default) == "exposed" and default.exposed is None:
-        return Entry(default=None, why="withheld" if default.withheld else "no_baseline")
+        return Entry(default=None, why="withheld" if default.withheld else "no_baseline_loop")
     return Entry(default=figure(default, m.one_line), versus=_versus(default, operation, m))
 
 

@@ -154,7 +154,7 @@ def lacking(first: Summary, second: Summary) -> str:
     if first.published or second.published:
         return "published"
     if figure_of(second) == "exposed" and (first.withheld or second.withheld):
-        return "baseline"
+        return "baseline_loop"
     if first.one_launch or second.one_launch:
         return "one_launch"
     return "no_figure"

@@ -17,7 +17,7 @@ from linewright.errors import DIFFERENT, DONE, RunError, UserError
 from linewright.plans.definition import Parameter, values_of
 from linewright.run.probe_questions import error_text, exit_text
 from linewright.run.programs import find_torture
-from linewright.say.name_words import in_english
+from linewright.say.words import in_english
 
 ORDER = 80
 PARAMETERS = (

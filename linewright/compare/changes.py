@@ -84,7 +84,7 @@ def _obstacle(before: Summary, after: Summary, figure: str) -> Obstacle | None:
         if exposed and summary.withheld:
             return Obstacle("withheld", side, summary.withheld)
         if exposed and not summary.of_launches("exposed_ns"):
-            return Obstacle("no_baseline", side)
+            return Obstacle("no_baseline_loop", side)
     return None
 
 

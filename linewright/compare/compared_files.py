@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 from msgspec import Struct
@@ -11,7 +11,7 @@ from linewright.analysis.comparison import Comparison
 from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary
 from linewright.compare.conditions import ConditionDifference
-from linewright.schema import Context
+from linewright.schema import Cell, Context
 from linewright.trial.trial_file import Session
 
 LaunchOrder = Literal["", "itself", "model", "draws", "machines", "turns", "mixed", "sequence"]
@@ -96,8 +96,8 @@ class ComparedFiles(Struct, frozen=True, kw_only=True):
     """The same of exposed costs; None of a trial."""
     baseline: ComparedFile
     others: list[ComparedFile]
-    labels: Mapping[str, str] = {}
-    """Each cell of the baseline for people, by its id; of a trial none, whose ids are names."""
+    cells: Sequence[Cell] = ()
+    """Those of the baseline; of a trial none, whose settings' names are their ids."""
     fail_above: float | None
     undecided_fails: bool = False
     """Whether a check with undecided rows counts as failed."""

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from linewright.analysis import Summary, loading
-from linewright.analysis.cell_names import unique_labels
 from linewright.analysis.disturbance import cycles_of_two
 from linewright.analysis.questions import QUESTIONS
 from linewright.compare import boots
@@ -115,7 +114,7 @@ def _records(
         unit="ns",
         same=same,
         same_ns=same_ns,
-        labels=unique_labels([s.cell for s in baseline.summaries]),
+        cells=[s.cell for s in baseline.summaries],
         baseline=ComparedFile.of(
             baseline.path, ids, ids, contexts=baseline.contexts, missed=_missed(baseline)
         ),

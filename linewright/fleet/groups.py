@@ -17,7 +17,7 @@ from linewright.analysis.loading import load
 from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary
 from linewright.fleet.hosts import Host, distinct
-from linewright.say.cell_words import in_words
+from linewright.say.words import in_words
 from linewright.schema import Cell, Context
 
 ALIKE = QUESTIONS["fleet"].same.share

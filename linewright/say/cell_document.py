@@ -11,13 +11,11 @@ from linewright.analysis.comparison import Comparison
 from linewright.analysis.control import noise_group_of
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary
-from linewright.say.cell_words import in_words
 from linewright.say.columns import Column, table_of
 from linewright.say.document import Document, document_of
-from linewright.say.flag_words import explain
-from linewright.say.name_words import WITHHELD, in_english
 from linewright.say.phrases import modes_text
 from linewright.say.sentence import Sentence, sentence_as_written
+from linewright.say.words import WITHHELD, explain, in_english, in_words
 from linewright.schema import Context, Record
 
 MOST_LAUNCHES = 40
@@ -35,7 +33,7 @@ _LAUNCHES: tuple[Column[Record], ...] = (
     Column("least", lambda r: numbers.cost(min(r.window_ns, default=None))),
     Column("median", lambda r: _median(r.window_ns)),
     Column("most", lambda r: numbers.cost(max(r.window_ns, default=None))),
-    Column("baseline", lambda r: _median(r.baseline_ns)),
+    Column("baseline loop", lambda r: _median(r.baseline_ns)),
     Column("switched", lambda r: str(r.discarded.switched)),
     Column("stolen", lambda r: str(r.discarded.stolen)),
     Column("long batch", lambda r: str(r.discarded.long_batch)),

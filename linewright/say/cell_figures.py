@@ -11,8 +11,8 @@ from linewright.analysis.pairs import ORDERS
 from linewright.analysis.summary import Summary
 from linewright.say.cost_words import doubt_mark
 from linewright.say.document import DrawnCell
-from linewright.say.name_words import in_english
 from linewright.say.phrases import modes_text
+from linewright.say.words import in_english
 from linewright.schema import Cell, Interval
 
 LARGEST = 1e300

@@ -9,21 +9,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from linewright import numbers, wings
 from linewright.analysis import cache_fit, reader_cost
 from linewright.analysis.cache_fit import Fit, Group, list_of, saved
-from linewright.analysis.cell_names import unique_labels
 from linewright.analysis.comparison import Comparison
 from linewright.analysis.machine_answers import MachineAnswers, machines_with_answers
 from linewright.analysis.questions import ask
 from linewright.analysis.reader_cost import ReaderSide, delay_of, readers_of, updater_of
 from linewright.analysis.summary import Summary, grouped
-from linewright.say.cell_words import in_words
 from linewright.say.columns import Column, Of, legend, table_of
 from linewright.say.document import Document, TextTable, document_of
-from linewright.say.flag_words import explain
 from linewright.say.machine_lines import describe, lacking
 from linewright.say.model_error import errors
 from linewright.say.phrases import modes_text
 from linewright.say.sentence import Sentence, sentence_as_written
 from linewright.say.verdict import verdict_sentences
+from linewright.say.words import explain, in_words, unique_labels
 from linewright.schema import Context, Interval
 
 

@@ -21,9 +21,9 @@ from linewright.say.columns import Column, table_of
 from linewright.say.document import Document, TextTable, document_of
 from linewright.say.machine_lines import EMULATED, describe, frequency_text, of_run
 from linewright.say.model_error import errors_text
-from linewright.say.name_words import FEW_LAUNCHES, LEFT_OPEN, WITHHELD, in_english
 from linewright.say.phrases import PROGRAM_WORDS, more_text
 from linewright.say.sentence import Sentence, render_all, sentence, sentence_as_written
+from linewright.say.words import FEW_LAUNCHES, LEFT_OPEN, WITHHELD, in_english, unique_labels
 from linewright.schema import Interval
 
 MOST_NAMED = 3
@@ -319,7 +319,7 @@ def _columns(comparison: ComparedFiles, p: bool, page: bool = False) -> list[Col
         return numbers.quantity(found and found.median_ns, comparison.unit)
 
     columns: list[Column[Comparison]] = [
-        Column("what", lambda row: label(comparison, row), text=True, folds=True),
+        Column("what", label_of(comparison), text=True, folds=True),
         Column("before", lambda row: median(row.second.ns)),
         Column("after", lambda row: median(row.first.ns)),
         Column(_change_heading(comparison), change_text),
@@ -345,10 +345,15 @@ def _table_of(
     return table_of(title, columns, rows, styles=styles, what="cell", **more)
 
 
-def label(comparison: ComparedFiles, row: Comparison) -> str:
-    """A row's cell or setting in a few words."""
-    name = comparison.labels.get(row.second.id, row.second.id)
-    return f"{name}, exposed" if row.figure == "exposed" else name
+def label_of(comparison: ComparedFiles) -> Callable[[Comparison], str]:
+    """What says a row's cell or setting in a few words."""
+    names = unique_labels(comparison.cells)
+
+    def label(row: Comparison) -> str:
+        name = names.get(row.second.id, row.second.id)
+        return f"{name}, exposed" if row.figure == "exposed" else name
+
+    return label
 
 
 def _ratio(row: Comparison) -> Contrast | None:
@@ -359,11 +364,12 @@ def _ratio(row: Comparison) -> Contrast | None:
 
 def rows_for_programs(comparison: ComparedFiles) -> list[dict[str, Any]]:
     """Each row's figures, with the reason why it is not compared in words."""
+    label = label_of(comparison)
     return [
         {
             "file": side.file,
             "id": row.second.id,
-            "label": label(comparison, row),
+            "label": label(row),
             "unit": comparison.unit,
             **_ends("before", row.second.ns, row),
             **_ends("after", row.first.ns, row),
@@ -393,7 +399,7 @@ _OBSTACLES = {
     "emulated": EMULATED,
     "published": "no windows, only percentiles",
     "withheld": f"{WITHHELD} ({{}})",
-    "no_baseline": "no baseline loop to take off",
+    "no_baseline_loop": "no baseline loop to take off",
     "few_runs": "too few runs with figures",
     "runs_fail": "every run fails now",
 }
@@ -456,7 +462,7 @@ def check_comparable(comparison: ComparedFiles) -> None:
     first = comparison.rows[0]
     if all(row.why == "not_comparable" for row in comparison.rows):
         raise UserError(
-            f"nothing could be compared: {label(comparison, first)}: {obstacle_text(first)}",
+            f"nothing could be compared: {label_of(comparison)(first)}: {obstacle_text(first)}",
             comparison.others[0].file,
             "both sides with figures of the same cells",
         )

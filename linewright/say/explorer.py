@@ -9,10 +9,10 @@ from typing import Any
 
 from linewright.families import BASELINES, FAMILIES, family_of
 from linewright.say.document import Axis, DrawnCell, Explorer
-from linewright.say.name_words import in_english
 from linewright.say.phrases import DISTANCES
 from linewright.say.report_words import AXES
 from linewright.say.sentence import unique
+from linewright.say.words import in_english
 from linewright.schema import Cell
 
 FIGURES = (

@@ -11,13 +11,12 @@ from linewright.analysis.summary import Summary
 from linewright.families import SPACING
 from linewright.forms import made_of
 from linewright.say.document import Topic, topic
-from linewright.say.flag_words import explain
 from linewright.say.model_error import errors
-from linewright.say.name_words import FEW_LAUNCHES, WITHHELD
 from linewright.say.phrases import measure_again, measure_enough, modes_text, work_lengths_text
 from linewright.say.sentence import Sentence, render, render_all, sentence, sentence_as_written
 from linewright.say.setting import CLASS_WORDS
 from linewright.say.verdict import control_sentences
+from linewright.say.words import FEW_LAUNCHES, WITHHELD, explain
 from linewright.units import cpu_text
 
 

@@ -4,31 +4,39 @@ write and to set, and what is undecided."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from linewright import numbers
-from linewright.analysis import matrix, price_list
+from linewright.analysis import code_advice, matrix, price_list, reader_cost
 from linewright.analysis.machine_answers import MachineAnswers, machines_with_answers
 from linewright.analysis.matrix import MatrixColumn, Row
 from linewright.analysis.price_list import Price
 from linewright.analysis.summary import Summary
+from linewright.families import CACHE, READERS, SPACING, Family
 from linewright.say import cell_rows
+from linewright.say.cores import cores, nearness, several
 from linewright.say.cost_words import figure_cell
-from linewright.say.document import Cost, Document, document_of
-from linewright.say.headline import at_the_interconnect, headline
-from linewright.say.limits import limits
+from linewright.say.document import Cost, Document, Topic, document_of
+from linewright.say.form_sentences import code, overtaking
+from linewright.say.limits import control, limits, unknown
 from linewright.say.machine_lines import EMULATED, machine_facts, of_run
 from linewright.say.matrix_table import heading, matrix_table, row_name
 from linewright.say.model_error import errors_text, with_errors
-from linewright.say.name_words import FEW_LAUNCHES
-from linewright.say.phrases import measure_on
+from linewright.say.phrases import FAR, measure_on, modes_text, sharers_of
 from linewright.say.price_table import price_name, price_table
 from linewright.say.sentence import Sentence, render_all, sentence, sentence_as_written
-from linewright.say.setting import setting
-from linewright.say.topics import topics
+from linewright.say.setting import classes, setting
 from linewright.say.uses import use
-from linewright.say.verdict import undecided_sentences, verdict_of, verdict_sentences
+from linewright.say.verdict import (
+    FamilyEvidence,
+    by_family,
+    undecided_sentences,
+    verdict_of,
+    verdict_sentences,
+)
+from linewright.say.words import FEW_LAUNCHES
 from linewright.schema import Context
 from linewright.units import cpu_text
 
@@ -202,3 +210,95 @@ def _missing(m: MachineAnswers) -> list[Sentence]:
         )
         lines.append(sentence_as_written(f"{text}all of it.", [s.id for s in m.summaries]))
     return lines
+
+
+def headline(m: MachineAnswers) -> list[Sentence]:
+    """What an atomic add costs alone, and with a second CPU."""
+    alone, contended, ns = code_advice.add_cost(m)
+    if alone is None:
+        return []
+    cycle = m.context.cycle_ns if m.context else 0.0
+    beside = f"{alone.issue.median_ns / cycle:.0f} cycles" if cycle > 0 else ""
+    if band := alone.band:
+        beside = numbers.span(band.low_ns, band.high_ns)
+    kind = "a locked operation" if m.arch in ("x86_64", "i386") else "an atomic add"
+    text = f"{kind}: {numbers.figure(alone.issue.median_ns)} ns{beside and f' ({beside})'} alone"
+    if contended is not None and ns is None:
+        modes = modes_text(contended.modes)
+        text += f"; {sharers_of(contended.cell)} {modes} of the launches"
+    elif contended is not None:
+        ends = (ns.low_ns, ns.high_ns) if ns.confidence > 0 else (ns.median_ns, ns.median_ns)
+        shown = numbers.estimate(ns.median_ns, *ends, "ns", ends=2)
+        text += f", {shown} {sharers_of(contended.cell)}"
+    cells = tuple(s.id for s in (alone, contended) if s is not None)
+    return [sentence(text, "one_line", cells, alone_ns=alone.issue.median_ns)]
+
+
+def at_the_interconnect(m: MachineAnswers) -> list[Sentence]:
+    """The form of add that behaves as if performed at the interconnect, and whether work around it
+    hides that."""
+    found = code_advice.far_add(m)
+    if found is None:
+        return []
+    f, far, hidden_at, hidden_ids = found
+    rows = [r for r in f.rows if r.first.form in far]
+    figures = [(r.first.form, r.first.ns.median_ns) for r in rows] + [
+        (f.default, f.default_ns.median_ns)
+    ]
+    (first, ns), *others = [(name, numbers.figure(ns)) for name, ns in figures]
+    takes = numbers.join([f"{first} takes {ns} ns", *(f"{name} {ns}" for name, ns in others)])
+    every = len(far) > len(f.rows)
+    who = "every form" if every else numbers.join(far)
+    verb = "behaves" if every or len(far) == 1 else "behave"
+    text = f"back to back, {takes}: {who} {verb} {FAR}"
+    if hidden_at:
+        text += f"; with {hidden_at} units of work around each they cost the same"
+    return [sentence(text, "one_line", (f.default_id, *(r.first.id for r in rows), *hidden_ids))]
+
+
+def topics(m: MachineAnswers) -> list[Topic]:
+    """The evidence on one machine, in the order of the page: a new kind of record is a line
+    here."""
+    made = (
+        classes(m),
+        overtaking(m),
+        cores(m),
+        several(m),
+        code(m),
+        nearness(m),
+        *(_of_family(e, m) for e in by_family(m) if e.forms),
+        control(m),
+        unknown(m),
+    )
+    return [topic for topic in made if topic]
+
+
+def _of_family(evidence: FamilyEvidence, m: MachineAnswers) -> Topic:
+    family = evidence.family
+    lines = [
+        sentence_as_written(_line(s.lead, c.text, family), s.cells, s.basis)
+        for s in evidence.forms
+        for c in s.clauses
+    ]
+    orders = {f.order for f in m.of_family(family.name)}
+    # Of several the lines name each.
+    title = family.title + (f" ({orders.pop()})" if len(orders) == 1 else "")
+    return Topic(name=family.advice or "where", title=title, lines=lines, data=_data(family, m))
+
+
+def _line(lead: str, text: str, family: Family) -> str:
+    return text if lead in ("", family.title.lower()) else f"{lead}: {text}"
+
+
+def _data(family: Family, m: MachineAnswers) -> Any:
+    """The same for programs."""
+    found = m.of_family(family.name)
+    if family is CACHE:
+        return {"terms": m.cache_fits, "savings": m.select("waits")}
+    if family is SPACING:
+        return m.bytes_apart
+    if family is READERS:
+        readers = m.select("readers")
+        scaling, trades = reader_cost.scaling(readers), reader_cost.trades(readers)
+        return {"choices": found, "scaling": scaling, "trades": trades}
+    return found

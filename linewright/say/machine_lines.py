@@ -12,10 +12,9 @@ from linewright.analysis.disturbance import changed_cycle_ns, disturbing_load
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary, grouped
 from linewright.errors import one_line
-from linewright.say.cell_words import in_words
 from linewright.say.document import Document
-from linewright.say.flag_words import explain
 from linewright.say.sentence import Sentence, render, sentence, sentence_as_written
+from linewright.say.words import explain, in_words
 from linewright.schema import Context, Record
 from linewright.units import cpu_text
 

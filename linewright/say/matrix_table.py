@@ -10,8 +10,8 @@ from linewright.analysis.matrix import Entry, MatrixColumn, Row
 from linewright.say.columns import Column, table_of
 from linewright.say.cost_words import figure_cell, figure_words, form_name, span
 from linewright.say.document import LETTERS, TableCell, TextTable, text_of
-from linewright.say.name_words import in_english
 from linewright.say.sentence import Sentence, sentence_as_written
+from linewright.say.words import in_english
 
 _ROWS = {"read": "load", "xchg": "exchange"}
 _CAS_ROWS = {"read_first": "CAS, reads first", "guess_first": "CAS, guesses first"}

@@ -24,7 +24,7 @@ from linewright.analysis.modes import Mode
 from linewright.analysis.summary import grouped
 from linewright.families import READERS, family_of
 from linewright.plans.request import DEFAULT_PLAN, options_of_run
-from linewright.say.name_words import in_english
+from linewright.say.words import in_english
 from linewright.schema import Cell, Context, Estimate, Situation
 from linewright.units import duration_s
 

@@ -10,8 +10,8 @@ from linewright.analysis.price_list import Price
 from linewright.say.columns import Column, table_of
 from linewright.say.cost_words import figure_cell, figure_words
 from linewright.say.document import Bars, TableCell
-from linewright.say.name_words import FEW_LAUNCHES
 from linewright.say.sentence import Sentence, sentence_as_written
+from linewright.say.words import FEW_LAUNCHES
 
 WIDEST = 100
 """An interval of ratios of few launches whose ends are further apart says nothing."""

@@ -19,7 +19,6 @@ from linewright.analysis.setting_choice import (
 from linewright.analysis.summary import grouped
 from linewright.say.document import Decision, Topic, topic
 from linewright.say.machine_lines import EMULATED
-from linewright.say.name_words import FEW_LAUNCHES, LEFT_OPEN
 from linewright.say.phrases import (
     all_within_text,
     measure_again,
@@ -30,6 +29,7 @@ from linewright.say.phrases import (
     work_lengths_text,
 )
 from linewright.say.sentence import sentence, sentence_as_written
+from linewright.say.words import FEW_LAUNCHES, LEFT_OPEN
 
 CLASS_WORDS = {
     "void": "operations without a value",

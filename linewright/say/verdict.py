@@ -11,9 +11,10 @@ import msgspec
 from linewright import numbers
 from linewright.analysis.control import Floor
 from linewright.analysis.findings import Finding, OpenQuestion, open_questions
-from linewright.analysis.handoffs import Handoff, handoffs
 from linewright.analysis.machine_answers import (
+    Handoff,
     MachineAnswers,
+    handoffs,
     machines_with_answers,
 )
 from linewright.analysis.summary import Summary, grouped
@@ -22,7 +23,6 @@ from linewright.families import FAMILIES, HANDOFF, ONE_LINE, Family, family_of
 from linewright.say.apart_sentences import apart_sentences
 from linewright.say.cache_maintenance import cache_sentences, dma_sentences
 from linewright.say.machine_lines import EMULATED
-from linewright.say.name_words import FEW_LAUNCHES, LEFT_OPEN, NO_DRAWS, WITHHELD, in_english
 from linewright.say.phrases import (
     DISTANCES,
     PLACES,
@@ -46,6 +46,7 @@ from linewright.say.sentence import (
     sentence,
     unique,
 )
+from linewright.say.words import FEW_LAUNCHES, LEFT_OPEN, NO_DRAWS, WITHHELD, in_english
 from linewright.schema import Context
 
 
@@ -123,7 +124,7 @@ _OPEN = {
     "one_launch": f"{FEW_LAUNCHES}: {{enough}}",
     "few_launches": f"{FEW_LAUNCHES}: {{enough}}",
     "no_draws": f"{NO_DRAWS}; {{again}}",
-    "baseline": WITHHELD,
+    "baseline_loop": WITHHELD,
     "no_figure": "figures are missing",
 }
 

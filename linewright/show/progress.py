@@ -14,7 +14,7 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from linewright.plans.estimate import LAUNCH_S, cells_s
-from linewright.say.cell_words import in_words
+from linewright.say.words import in_words
 from linewright.schema import Plan
 from linewright.show.console import remark
 from linewright.target import Progress

@@ -20,11 +20,11 @@ from linewright.errors import one_line
 from linewright.say import cell_rows
 from linewright.say.cell_figures import rounded
 from linewright.say.machine_lines import doubts, facts
-from linewright.say.name_words import in_english
 from linewright.say.page_material import Material, Series
 from linewright.say.sentence import render as render_sentence
 from linewright.say.sentence import render_all
 from linewright.say.verdict import areas
+from linewright.say.words import in_english
 from linewright.show.report import about, theme
 from linewright.show.report.parts import Section
 from linewright.show.text_tables import legend_of, narrowed

@@ -74,7 +74,7 @@ def test_a_loop_out_of_proportion_withholds_the_exposed_cost():
     assert {b.why for b in baselines(summaries) if b.work_iters} == {"not_proportional"}
     assert all(s.exposed is None and s.withheld for s in summaries if s.cell.work_iters)
     found = [f for f in findings(summaries) if f.situation.work_iters]
-    assert all(r.why == "baseline" for f in found for r in f.rows) and found
+    assert all(r.why == "baseline_loop" for f in found for r in f.rows) and found
     assert "withheld" in " ".join(verdict(summaries, contexts_of(records, **X86)))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from linewright.analysis import summarise
-from linewright.say.flag_words import MEANING, explain
+from linewright.say.words import MEANING, explain
 from linewright.schema import Cpu, Quantiles
 from support.analysis_samples import cell, context, launches, published, record, together
 

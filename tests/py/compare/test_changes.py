@@ -207,7 +207,7 @@ def test_among_work_the_exposed_cost_is_compared():
     (slower,) = changes(before, together([(c, ns + 4) for c, ns in costs], rng, prefix="b"), ABBA)
     assert slower.slower and slower.difference.low_ns < 4 < slower.difference.high_ns
     bare = [msgspec.structs.replace(r, baseline_ns=[]) for r in before]
-    assert changes(bare, bare)[0].obstacle.kind == "no_baseline"
+    assert changes(bare, bare)[0].obstacle.kind == "no_baseline_loop"
 
 
 def test_one_launch_decides_nothing():

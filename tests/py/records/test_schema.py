@@ -139,7 +139,7 @@ def test_documentation_has_each_part_once_and_the_present_version():
 
 
 def test_documentation_explains_every_flag_and_no_other():
-    from linewright.say.flag_words import MEANING
+    from linewright.say.words import MEANING
 
     known = MEANING | {
         name: text for of_wing in wings.brought("flags") for name, text in of_wing.items()

@@ -6,7 +6,6 @@ import altair as alt
 
 from linewright.say import report_words as say
 from linewright.say.cell_figures import ENDS
-from linewright.say.name_words import in_english
 from linewright.say.page_material import Material
 from linewright.say.sentence import unique
 from linewright.schema import Cell
