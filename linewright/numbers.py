@@ -190,10 +190,12 @@ def change(low: float | None, high: float | None, scale: str, behind: int = 1) -
 
 def change_in_words(low: float | None, high: float | None, scale: str) -> str:
     """The same without signs: ``48 to 52 % less``, ``1.2 to 1.4 ns more``, ``4 % less to 9 %
-    more``."""
+    more``, from ten times on ``12 to 15 times more``."""
     if low is None or high is None:
         return ""
     ends = [low, high] if scale == "ns" else [100 * (end - 1) for end in (low, high)]
+    if scale != "ns" and low > 0 and max(map(abs, ends)) >= 995:
+        return times(low, high)
     unit = "ns" if scale == "ns" else "%"
     digits = 1 if scale == "ns" or max(map(abs, ends)) < 9.95 else 0
     sides = ["less" if end < 0 else "more" for end in ends]

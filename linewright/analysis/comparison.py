@@ -152,9 +152,15 @@ class Comparison(Judgement, frozen=True, kw_only=True):
         return self.first if self.cheaper else self.second
 
     def words(self) -> str:
-        """What the first side takes more or less: ``48 to 52 % less``; empty without a contrast."""
+        """The answer: ``48 to 52 % less``, ``the same within 2.1 %``, or ``undecided``, where the
+        interval is known with what it leaves possible."""
         c = self.contrast
-        return numbers.change_in_words(c.low, c.high, c.scale) if c else ""
+        if self.answer == "same":
+            return f"the same within {numbers.within(self.within, c.scale)}"
+        change = numbers.change_in_words(c.low, c.high, c.scale) if c else ""
+        if self.differs:
+            return change
+        return f"undecided, {change} remains possible" if change else "undecided"
 
     def change(self, behind: int = 1) -> str:
         """The same in signs: ``-52 to -48 %``; below 10 % with `behind` digits behind the point."""

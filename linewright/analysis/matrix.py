@@ -54,7 +54,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     """The cheapest form that is shown to cost less; where none is, the one that might save most;
     None without any."""
     why: str = ""
-    """Why there is no figure: a status, a flag, ``not_measured``, ``withheld``, ``no_baseline_loop``."""
+    """Why there is no figure: a status, a flag, ``not_measured``, ``withheld``,
+    ``no_baseline_loop``."""
 
 
 class MatrixColumn(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from linewright.analysis.comparison import Comparison, Side
 from linewright.analysis.hypothesis_tests import Answer
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.families import SPACING
-from linewright.say.phrases import DISTANCES, measure_again, more_text
+from linewright.say.phrases import DISTANCES, instead_text, measure_again, more_text
 from linewright.say.sentence import Sentence, sentence
 
 _WHO = {
@@ -79,8 +79,7 @@ def _worst_text(found: ApartAnswers) -> str:
     near = max(_at(found, [found.too_near], "slower"), key=lambda d: d.contrast.value)
     c = near.contrast
     times = numbers.about_times(c.value, c.low, c.high)
-    ns, far = (numbers.figure(side.ns.median_ns) for side in (near.first, near.second))
-    return f"{who(near.first)} {times} as much ({ns} instead of {far} ns)"
+    return f"{who(near.first)} {times} as much ({instead_text(near)})"
 
 
 def who(of: WordsApart | Side) -> str:

@@ -100,7 +100,7 @@ def _answers(s: Summary, m: MachineAnswers) -> Iterator[Sentence]:
     default."""
     for f in m.findings:
         if f.default_id == s.id and f.rows:
-            others = ", ".join(f"{row.first.form} {_answer_text(row)}" for row in f.rows)
+            others = "; ".join(f"{row.first.form} {_answer_text(row)}" for row in f.rows)
             text = f"It is the default for {f.operation}, which others are compared with: {others}."
             yield sentence_as_written(text, f.ids)
         for row in f.rows:
@@ -111,12 +111,10 @@ def _answers(s: Summary, m: MachineAnswers) -> Iterator[Sentence]:
 
 
 def _answer_text(c: Comparison) -> str:
-    """The answer with its interval, and with the reason why it is undecided."""
-    why = filter(None, [c.change(), in_english(c.why)])
-    return f"{_ANSWERS.get(c.answer, c.answer)} ({', '.join(why)})"
-
-
-_ANSWERS = {"cheaper": "different", "slower": "different"}
+    """The answer, or the reason why there is none but the width of the interval."""
+    if c.answer == "undecided" and c.why != "wide":
+        return f"undecided ({in_english(c.why)})"
+    return c.words()
 
 
 def _windows(records: Sequence[Record]) -> Iterator[str]:

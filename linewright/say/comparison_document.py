@@ -21,7 +21,7 @@ from linewright.say.columns import Column, table_of
 from linewright.say.document import Document, TextTable, document_of
 from linewright.say.machine_lines import EMULATED, describe, frequency_text, of_run
 from linewright.say.model_error import errors_text
-from linewright.say.phrases import PROGRAM_WORDS, more_text
+from linewright.say.phrases import BETTER, more_text
 from linewright.say.sentence import Sentence, render_all, sentence, sentence_as_written
 from linewright.say.words import FEW_LAUNCHES, LEFT_OPEN, WITHHELD, in_english, unique_labels
 from linewright.schema import Interval
@@ -30,7 +30,6 @@ MOST_NAMED = 3
 """Differing conditions that a refusal names before it counts the rest."""
 _STYLES = {"slower": "bad", "cheaper": "good", "wrong": "alarm"}
 _CALLED = {"same": "the same", "wrong": "wrong now", "not_comparable": "not comparable"}
-_OF_TIMES = {"cheaper": "faster"}
 _IN_TURNS = "`linewright compare --measure` takes the launches in turns"
 _ORDERS = {
     "": "",
@@ -97,8 +96,8 @@ def _conditions(side: ComparedFile) -> list[str]:
 
 def _called(comparison: ComparedFiles, found: str) -> str:
     """What people read for an outcome."""
-    names = PROGRAM_WORDS if comparison.baseline.sessions else _OF_TIMES
-    return {**_CALLED, **names}.get(found, found)
+    names = _CALLED | BETTER if comparison.baseline.sessions else _CALLED
+    return names.get(found, found)
 
 
 def result(comparison: ComparedFiles, side: ComparedFile) -> Sentence:
@@ -209,17 +208,16 @@ def check_sentences(comparison: ComparedFiles) -> list[Sentence]:
     failing, unclear = comparison.failing, comparison.undecided
     rest = f"{len(unclear)} {'is' if len(unclear) == 1 else 'are'} not shown to be within it"
     if failing:
-        text = f"{len(failing)} shown to be more than {percent} % worse, or wrong: FAILED"
+        text = f"FAILED: {len(failing)} shown to be more than {percent} % worse, or wrong"
         text += f"; {rest}" if unclear else ""
     elif unclear:
-        ending = f"passed; --fail-above {percent}%,undecided counts them as failed"
-        ending = "failed" if comparison.undecided_fails else ending
-        text = (
-            f"none is shown to be more than {percent} % worse, but {rest}: UNDECIDED (counted as "
-            f"{ending})"
-        )
+        counted = "failed" if comparison.undecided_fails else "passed"
+        text = f"UNDECIDED, counted as {counted}: none is shown to be more than {percent} % worse, "
+        text += f"but {rest}"
+        if not comparison.undecided_fails:
+            text += f"; --fail-above {percent}%,undecided counts them as failed"
     else:
-        text = f"every cell that was compared is shown to be no more than {percent} % worse: passed"
+        text = f"passed: all that was compared is shown to be no more than {percent} % worse"
     rows = [*failing, *unclear] or comparison.rows
     return [_of(comparison, sentence_as_written, f"check: {text}", rows)]
 

@@ -51,6 +51,9 @@ class Topic(Struct, frozen=True, kw_only=True, tag_field="block", tag="sentences
     """One of `TOPICS`, or of the maker's own for evidence."""
     title: str = ""
     audience: Audience = "evidence"
+    rank: Literal[0, 1, 2] = 1
+    """How long its sentences stay where there is no room for all: 0 to the end, 1 while there is
+    room, 2 are shown to those alone who ask for everything."""
     lines: list[Sentence]
     data: Any = None
     """The same for programs, where they need more than the sentences' numbers."""
@@ -235,6 +238,8 @@ def document_of(
 _BEFORE_TABLES = ("facts", "run", "warning", "headline", "uses", "settings")
 
 
-def topic(name: str, title: str, lines: list[Sentence], data: Any) -> Topic | None:
+def topic(
+    name: str, title: str, lines: list[Sentence], data: Any, rank: Literal[0, 1, 2] = 1
+) -> Topic | None:
     """A topic; None where there is nothing to say."""
-    return Topic(name=name, title=title, lines=lines, data=data) if lines else None
+    return Topic(name=name, title=title, lines=lines, data=data, rank=rank) if lines else None

@@ -86,7 +86,7 @@ def control(m: MachineAnswers) -> Topic | None:
     own = control_sentences(m) if m.summaries and not m.emulated else []
     lines = [sentence_as_written(render(s), s.cells, s.basis) for s in own]
     data = {"floors": list(m.floors.values()), "work_loop": m.work_loop}
-    return topic("control", "The run's own control", lines, data)
+    return topic("control", "The run's own control", lines, data, rank=2)
 
 
 _TRIALS = {
@@ -96,7 +96,7 @@ _TRIALS = {
 """Which trial can show something: by whether the library has settings on this architecture."""
 
 
-def unknown(m: MachineAnswers) -> Topic:
+def unknown(m: MachineAnswers) -> Topic | None:
     """What these records cannot tell."""
     lines = [*_machine(m), *_settings(m), *_contention(m)]
     if not any(s.cell.work_iters for s in m.summaries):
@@ -104,8 +104,8 @@ def unknown(m: MachineAnswers) -> Topic:
         lines.append(_none(text, m.summaries))
     asked = "how your program mixes operations, contention and work: "
     lines.append(sentence_as_written(asked + _TRIALS[m.forms_differ], basis="rule"))
-    data = render_all(lines)
-    return Topic(name="unknown", title="What this measurement cannot tell", lines=lines, data=data)
+    title = "What this measurement cannot tell"
+    return topic("unknown", title, lines, render_all(lines), rank=0)
 
 
 def _none(text: str, summaries: Sequence[Summary]) -> Sentence:

@@ -246,11 +246,11 @@ def at_the_interconnect(m: MachineAnswers) -> list[Sentence]:
         (f.default, f.default_ns.median_ns)
     ]
     (first, ns), *others = [(name, numbers.figure(ns)) for name, ns in figures]
-    takes = numbers.join([f"{first} takes {ns} ns", *(f"{name} {ns}" for name, ns in others)])
+    takes = numbers.join([f"{first} {ns} ns", *(f"{name} {ns}" for name, ns in others)])
     every = len(far) > len(f.rows)
-    who = "every form" if every else numbers.join(far)
+    who = "every form" if every else f"form{'s' * (len(far) > 1)} {numbers.join(far)}"
     verb = "behaves" if every or len(far) == 1 else "behave"
-    text = f"back to back, {takes}: {who} {verb} {FAR}"
+    text = f"{who} {verb} {FAR}: back to back, {takes}"
     if hidden_at:
         text += f"; with {hidden_at} units of work around each they cost the same"
     return [sentence(text, "one_line", (f.default_id, *(r.first.id for r in rows), *hidden_ids))]

@@ -195,19 +195,13 @@ def _words(entry: Entry, column: MatrixColumn) -> str:
     text = figure_words(entry.default)
     if column.key == "contended" and (ends := span(entry.default)):
         text += f", interval {ends.replace('–', ' to ')}"
-    return f"{text}.{_versus_words(entry, column)}"
+    return f"{text}.{_versus_words(entry)}"
 
 
-def _versus_words(entry: Entry, column: MatrixColumn) -> str:
+def _versus_words(entry: Entry) -> str:
     versus = entry.versus
     if versus is None:
         return ""
-    name = _other_form(entry)
-    change = versus.words()
-    if versus.answer == "same":
-        return f" {name}: the same within {same_within(column)}."
-    if versus.answer == "undecided":
-        return f" {name}: undecided{f', {change} remains possible' if change else ''}."
-    if versus.answer == "slower":
+    if versus.slower:
         return " Every other form costs more."
-    return f" {name}: {change}."
+    return f" {_other_form(entry)}: {versus.words()}."

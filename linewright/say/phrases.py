@@ -195,8 +195,14 @@ def all_within_text(same: Iterable[Judgement]) -> str:
 _SCALES = {"ratio": " back to back", "ns": " with work"}
 
 
-PROGRAM_WORDS = {"cheaper": "better", "slower": "worse"}
-"""Answers of a program's metric, of which more may be what is wanted."""
+BETTER = {"cheaper": "better", "slower": "worse"}
+"""Answers of a program's metric, of which more may be what is wanted, and of a setting."""
+
+
+def instead_text(c: Comparison, reverse: bool = False) -> str:
+    """``29.1 instead of 66 ns``: what the first side takes, or with `reverse` the second."""
+    one, other = (c.second, c.first) if reverse else (c.first, c.second)
+    return f"{numbers.figure(one.ns.median_ns)} instead of {numbers.figure(other.ns.median_ns)} ns"
 
 
 def figure_text(ns: float, f: Finding) -> str:

@@ -13,7 +13,7 @@ from linewright.say.document import Bars, TableCell
 from linewright.say.sentence import Sentence, sentence_as_written
 from linewright.say.words import FEW_LAUNCHES
 
-WIDEST = 100
+MOST_APART = 100
 """An interval of ratios of few launches whose ends are further apart says nothing."""
 LONGEST_NS = 2000.0
 """Costs above this are waits, not operations: the scale is made for the others."""
@@ -108,7 +108,7 @@ def ratio_words(price: Price) -> str:
         return numbers.span_of_cost(cost.ns.low_ns, cost.ns.high_ns)
     if c is None:
         return "no interval"
-    if price.few and c.high >= WIDEST * c.low:
+    if price.few and c.high >= MOST_APART * c.low:
         return ""
     return "same" if c.farthest <= price.versus.same else numbers.times(c.low, c.high)
 

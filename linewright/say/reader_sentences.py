@@ -51,10 +51,10 @@ def _spoken(trade: Trade) -> Sentence:
     sections = sections_per_update(trade)
     low, high = _rounded(sections.low), _rounded(sections.high)
     text = (
-        f"an updater of {cheap} waits {numbers.figure(update.size.median_ns)} ns longer "
-        f"than one of {update.cheapest.form}, {beside}; its readers take "
-        f"{numbers.figure(reader.size.median_ns)} ns less: break-even at no more "
-        f"than {high} sections per update (interval {low} to {high})"
+        f"readers of {cheap} pay from {high} sections per update on (interval {low} to {high}): "
+        f"each takes {numbers.figure(reader.size.median_ns)} ns less than one of "
+        f"{update.cheapest.form}, and an updater waits "
+        f"{numbers.figure(update.size.median_ns)} ns longer, {beside}"
     )
     sides = ("first", "second") if reader.cheaper else ("second", "first")
     ids = [getattr(c, side).id for side in sides for c in trade]

@@ -20,6 +20,7 @@ from linewright.analysis.summary import grouped
 from linewright.say.document import Decision, Topic, topic
 from linewright.say.machine_lines import EMULATED
 from linewright.say.phrases import (
+    BETTER,
     all_within_text,
     measure_again,
     measure_on,
@@ -106,7 +107,7 @@ def point_text(p: Comparison, machine: MachineAnswers) -> str:
     return (
         f"{p.first.words()} {numbers.figure(p.first.ns.median_ns)} ns against "
         f"{numbers.figure(p.second.ns.median_ns)} ns {kind} {p.second.words()}, "
-        f"{p.change()}, {at_text(p, machine)}"
+        f"{p.words()}, {at_text(p, machine)}"
     )
 
 
@@ -181,10 +182,9 @@ def _missing(c: Choice, machine: MachineAnswers) -> str:
 
 def _conflict(found: Conflict, machine: MachineAnswers) -> str:
     """Where a candidate is better or worse than the default, and where most."""
-    word = {"cheaper": "better", "slower": "worse"}[found.answer]
     return (
-        f"  LINEWRIGHT_ATOMICS={found.setting} is {word} than the default {_places(found.points)}; "
-        f"most: {point_text(found.clearest, machine)}"
+        f"  LINEWRIGHT_ATOMICS={found.setting} is {BETTER[found.answer]} than the default "
+        f"{_places(found.points)}; most: {point_text(found.clearest, machine)}"
     )
 
 

@@ -11,7 +11,7 @@ from linewright import numbers, policy
 from linewright.analysis.comparison import Comparison
 from linewright.say.columns import Column, table_of
 from linewright.say.document import Document, TextTable, document_of
-from linewright.say.phrases import PROGRAM_WORDS, modes_text
+from linewright.say.phrases import BETTER, modes_text
 from linewright.say.sentence import Sentence, sentence, sentence_as_written
 from linewright.trial.interim_analysis import SettingFigures, TrialVerdict, fewest_rounds
 from linewright.trial.trial_file import ProgramRun, Session
@@ -109,7 +109,7 @@ def _comparison(c: Comparison, trial: TrialVerdict) -> str:
             f"{baseline}{_more_text([c], trial)}."
         )
     if c.differs:
-        return f"{setting}: {PROGRAM_WORDS[c.answer]} than {baseline}, {change}."
+        return f"{setting}: {BETTER[c.answer]} than {baseline}, {change}."
     if c.answer == "same":
         return f"{setting}: the same as {baseline} within {numbers.at_most(c.within)}, {change}."
     if not trial.interim:
@@ -206,4 +206,4 @@ def _four_digits(value: float | None) -> str:
 
 
 def _with_mark(c: Comparison) -> str:
-    return f"{change_text(c)} {PROGRAM_WORDS[c.answer]}" if c.differs else change_text(c)
+    return f"{change_text(c)} {BETTER[c.answer]}" if c.differs else change_text(c)

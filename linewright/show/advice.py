@@ -17,9 +17,6 @@ from linewright.show.one_screen import fitted, more, print_blocks
 from linewright.show.terminal import labelled
 from linewright.show.text_tables import topic_blocks
 
-CONTROL, UNKNOWN = "control", "unknown"
-"""Sections that limit what may be concluded: of the first one screen has the noise floor alone, the
-second stays."""
 MOST_USED = 3
 """Sentences on what to write in code; the screen of `linewright show` has more."""
 
@@ -60,7 +57,8 @@ def _fitted(
     """As many lines of each section as there is room for; where one line of each is too much, fewer
     sections."""
     every = sum(len(topic.lines) for topic in topics)
-    amounts = {topic.name: len(topic.lines) for topic in topics if topic.name != CONTROL}
+    amounts = {topic.name: len(topic.lines) for topic in topics if topic.rank < 2}
+    stays = [topic.name for topic in topics if topic.rank == 0]
 
     def made(kept: Mapping[str, int]) -> list[RenderableType]:
         shown = [
@@ -73,13 +71,12 @@ def _fitted(
         blocks += [Text(floor)] if floor else []
         return blocks + ([Text(more(left_out, "line", "advise --all FILE"))] if left_out else [])
 
-    return fitted(made, amounts, _next_shorter, console)
+    def next_shorter(kept: Mapping[str, int]) -> str:
+        """The section with the most lines, of equals the last; of single lines the last but the
+        first and those that stay."""
+        longest = max(kept.values(), default=0)
+        if longest > 1:
+            return [name for name, lines in kept.items() if lines == longest][-1]
+        return next(iter([name for name in kept if kept[name] and name not in stays][:0:-1]), "")
 
-
-def _next_shorter(kept: Mapping[str, int]) -> str:
-    """The section with the most lines, of equals the last; of single lines the last but the first
-    and what is not known."""
-    longest = max(kept.values(), default=0)
-    if longest > 1:
-        return [name for name, lines in kept.items() if lines == longest][-1]
-    return next(iter([name for name in kept if kept[name] and name != UNKNOWN][:0:-1]), "")
+    return fitted(made, amounts, next_shorter, console)

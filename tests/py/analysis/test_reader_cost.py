@@ -127,10 +127,11 @@ def test_the_section_of_the_advice() -> None:
     )
     assert "with 2 readers: each costs more than alone: " in text and "refcnt 5." in text
     assert (
-        "an updater of srcu_fast waits" in text
-        and "longer than one of rwlock, beside 1 busy reader" in text
+        "readers of srcu_fast pay from" in text
+        and "less than one of rwlock, and an updater waits" in text
+        and "longer, beside 1 busy reader" in text
     )
-    assert "sections per update (interval" in text
+    assert "sections per update on (interval" in text
     assert msgspec.json.decode(msgspec.json.encode(section.data))["trades"]
 
 
@@ -139,7 +140,7 @@ def test_nothing_is_said_within_noise() -> None:
     made = records(same, {"srcu_fast": 50.0, "srcu_fast_updown": 50.0, "rwlock": 50.0})
     section = advice_of(made)
     assert section.data["trades"] == [] and not any(
-        "an updater of" in line for line in render_all(section.lines)
+        " pay from " in line for line in render_all(section.lines)
     )
     assert any("same within" in line for line in render_all(section.lines)) and not any(
         "more" in line for line in render_all(section.lines)

@@ -65,7 +65,7 @@ def test_a_small_gain_never_stands_before_a_large_loss():
     uses = render_all(
         screen_of({"ldadd": 8.0, "stadd": 4.0}, {"ldadd": 12.5, "stadd": 123.0}).of("uses")
     )
-    (text,) = (text for text in uses if "by stadd" in text)
+    (text,) = (text for text in uses if "take stadd for" in text.lower())
     assert text == uses[-1] and re.search(r"but 12\d instead of 12", text), (
         "last, and with both figures"
     )

@@ -101,7 +101,7 @@ def test_reading_first_is_advised_with_what_it_costs_contended():
     )
     used = render_all(screen(both).of("uses"))
     assert any(
-        "first CAS: 5." in line and line.endswith("instead of 24.9 ns with a second CPU.")
+        "first CAS, alone: 5." in line and line.endswith("instead of 24.9 ns with a second CPU.")
         for line in used
     ), used
 
@@ -110,9 +110,9 @@ def test_use_and_set_say_what_is_shown(x86):
     used = render_all(x86.of("uses"))
     assert (
         "Count in per-CPU words: 0.7" in used[0]
-        and "Alone, read before the first CAS: 5." in used[2]
+        and "Read before the first CAS, alone: 5." in used[2]
     )
-    assert "times (2.5 to 2.6) cheaper than a CAS loop" in used[1]
+    assert "Replace a CAS loop by fetch_add: " in used[1]
     assert "PREFETCHW gains nothing alone" in used[3]
     assert render_all(x86.of("settings")) == [
         "Nothing: on x86-64 there is no choice for LINEWRIGHT_ATOMICS to make."

@@ -65,7 +65,7 @@ PARTS = ("headline", "uses", "settings", "limits")
 
 def test_it_is_said_where_a_missed_cell_decides() -> None:
     parts = said(*simulated())
-    assert re.search(rf"by llsc_fetch_add: [^;]*; {SAID}", parts["uses"])
+    assert re.search(rf"Take llsc_fetch_add for [^;]*; {SAID}", parts["uses"])
     for part in ("warning", "unknown", "settings", "decision"):
         assert SAID.lower() in parts[part].lower(), part
 

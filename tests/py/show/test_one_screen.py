@@ -92,7 +92,7 @@ def test_comparisons_begin_with_the_decision(command, files):
     lines = command(
         "compare", files["x86-vm"], files["slow"], "--fail-above", "5%"
     ).stdout.splitlines()
-    assert lines[0].startswith("check: ") and lines[0].endswith("FAILED")
+    assert lines[0].startswith("check: FAILED: ")
     assert "slower" in " ".join(lines[1:3])
 
 

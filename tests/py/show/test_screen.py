@@ -130,14 +130,14 @@ def test_the_plain_text_says_everything_without_signs():
 def test_far_store_forms_are_said_and_not_crowned():
     s = seen("arm64-far")
     texts = plain.lines([s.document])
-    (by_stadd,) = (text for text in texts if "add by stadd" in text)
+    (by_stadd,) = (text for text in texts if "stadd for add" in text)
     assert by_stadd.endswith(", but 64.5 instead of 4.30 ns alone."), (
         "a caller has one form for both"
     )
     uses = [text for text in texts if text.startswith("Use: ")]
     assert uses[-1] == by_stadd, "what costs more elsewhere than it saves here stands last"
     assert any(
-        "stadd takes 64" in text and "stadd behaves as if performed at the interconnect" in text
+        "stadd behaves as if performed at the interconnect: back to back, stadd 64" in text
         for text in texts
     )
     add = s.rows["add"]
@@ -311,6 +311,7 @@ def test_a_coarse_run_claims_no_ratio():
         ("ratio", 0.86, 1.09, "-14 to +9 %", "14 % less to 9 % more"),
         ("ns", 1.2, 1.4, "+1.2 to +1.4 ns", "1.2 to 1.4 ns more"),
         ("ratio", 0.6, 0.6, "-40 %", "40 % less"),
+        ("ratio", 12.4, 15.2, "×12 to ×15", "12 to 15 times more"),
         ("ns", None, None, "", ""),
     ],
 )

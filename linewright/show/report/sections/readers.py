@@ -8,6 +8,7 @@ from linewright.say import report_words as say
 from linewright.say.cell_figures import ENDS
 from linewright.say.page_material import Material
 from linewright.say.sentence import unique
+from linewright.say.words import in_english
 from linewright.schema import Cell
 from linewright.show.report import charts, facts
 from linewright.show.report.facts import Datum
