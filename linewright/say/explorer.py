@@ -32,7 +32,7 @@ _OWN = {
     "work": ("work", "work_iters"),
 }
 """By axis the fields of a situation that it stands for."""
-Place = tuple[Any, str]
+AxisPlace = tuple[Any, str]
 """Where a cell stands on an axis: what sorts it, and its words."""
 
 
@@ -91,7 +91,7 @@ def _rank(operation: str) -> int:
 
 def _points(
     cells: Sequence[DrawnCell],
-) -> list[tuple[dict[str, Any], dict[str, tuple[Place, str]]]]:
+) -> list[tuple[dict[str, Any], dict[str, tuple[AxisPlace, str]]]]:
     """Of one operation's cells what is drawn, and on each axis the place with what is held."""
     varied = _varied([cell for cell, _ in cells])
     taken: set[tuple[str, ...]] = set()
@@ -128,9 +128,9 @@ def _one_each(cells: Sequence[Cell]) -> bool:
     return all(orders[cell.form] == cell.order for cell in cells)
 
 
-def _places(cell: Cell, row: dict[str, Any]) -> dict[str, Place]:
+def _places(cell: Cell, row: dict[str, Any]) -> dict[str, AxisPlace]:
     of = cell.situation
-    places: dict[str, Place] = {
+    places: dict[str, AxisPlace] = {
         "who": (of.rank, of.sharers),
         "work": (cell.work_iters, str(cell.work_iters)),
         "width": (cell.width_bits, str(cell.width_bits)),
