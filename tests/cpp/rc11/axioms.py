@@ -19,7 +19,6 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -95,16 +94,16 @@ def steps_of(text: str, thread: int, barriers: list[int]) -> list[Step]:
     return steps
 
 
-def interrupted(threads: list[list[Step]], barriers: list[int]):
-    """The program with each membarrier's fence in each other thread, wherever it may come."""
-    fences = [
-        (b, t) for b, caller in enumerate(barriers) for t in range(len(threads)) if t != caller
-    ]
-    for places in product(*(range(len(threads[t]) + 1) for _, t in fences)):
+def interrupted(threads: list[list[Step]], fences: list[tuple[int, int]]):
+    """The program with those membarriers' fences in those threads, wherever each may come."""
+    if not fences:
+        yield threads
+        return
+    (barrier, thread), *others = fences
+    for at in range(len(threads[thread]) + 1):
         now = [list(steps) for steps in threads]
-        for (b, t), at in sorted(zip(fences, places, strict=True), key=lambda f: -f[1]):
-            now[t].insert(at, Step(t, 0, "F", order="s", barrier=(b, "in")))
-        yield now
+        now[thread].insert(at, Step(thread, 0, "F", order="s", barrier=(barrier, "in")))
+        yield from interrupted(now, others)
 
 
 # ---- relations: for each step the steps after it, as bits ----
@@ -251,7 +250,10 @@ def outcomes_of(test: Test, one_by_one: bool) -> str:
     threads = [steps_of(t, i, barriers) for i, t in enumerate(test.text.split("|"))]
     names = sorted({s.variable for t in threads for s in t if s.variable} | set(test.last))
     found = set()
-    for program in interrupted(threads, barriers):
+    fences = [
+        (b, t) for b, caller in enumerate(barriers) for t in range(len(threads)) if t != caller
+    ]
+    for program in interrupted(threads, fences):
         everything = [Step(-1, i, "W", v, value=0) for i, v in enumerate(names)] + [
             s for t in program for s in t
         ]

@@ -11,6 +11,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 TEXTS = {
     "litmus": [],
+    "interpose": ["src/rwlock/marks.c", "src/srcu/membarrier.c"],
+    "percpu": [],
     "rwlock": ["src/rwlock/marks.c", "src/srcu/membarrier.c"],
 }
 """The shipped files of each file of scenarios, but for those that it includes."""
@@ -50,7 +52,10 @@ def compile_scenarios(text: Path, name: str, out: Path, compiler: str = "gcc", m
             subprocess.run(
                 [compiler, *FLAGS, *more, *include, "-c", source, "-o", objects[-1]], check=True
             )
-        subprocess.run([compiler, "-shared", "-Wl,-z,lazy", *objects, "-o", out], check=True)
+        subprocess.run(
+            [compiler, "-shared", "-Wl,-z,lazy,-Bsymbolic-functions", *objects, "-o", out],
+            check=True,
+        )
 
 
 def main() -> int:

@@ -5,11 +5,20 @@
  *   lw_thread_word_inc…()             assembly, one instruction, so no signal can interrupt it; on x86 what comes before a store is
  *                                     performed before it (release), and a locked instruction is a full barrier
  *   system calls, clock, mmap         the engine's: futexes check the word and sleep, membarrier is a fence in every thread, memory is zeroed
- *   pthread_key_create() and others   thread ends are called by the scenarios */
+ *   pthread_key_create() and others   thread ends are called by the scenarios
+ *
+ * In no scenario, each for its reason:
+ *   sequences of src/percpu           assembly, which tests/cpp/percpu/interleave.cpp explores by instructions; so per-CPU counts and values, too
+ *   src/percpu/rseq.c, percpu.c       registration and the allocator, under one lock: they decide nothing about who owns a CPU's words
+ *   interpose/lookups.c               run before there are threads; each thread finds the same function
+ *   interpose/statistics.c            counts for a report, all of them relaxed: no lock asks them
+ *   signal handlers, fork()           an interrupted thread is no thread of its own; ctest -R 'stepped|every_instruction|fork' runs them
+ */
 #ifndef LINEWRIGHT_ARCH_CPU_H
 #define LINEWRIGHT_ARCH_CPU_H
 #define _GNU_SOURCE
 
+#define _GNU_SOURCE /* before the C library's first header, as the text itself has it */
 #include "rc11.h"
 
 #include <linewright/arch/select.h>
