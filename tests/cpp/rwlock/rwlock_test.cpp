@@ -3,6 +3,10 @@
 
 #include <atomic>
 #include <cerrno>
+#include <condition_variable>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
@@ -10,6 +14,7 @@
 #include <mutex>
 #include <pthread.h>
 #include <shared_mutex>
+#include <string>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -60,7 +65,62 @@ template <class F> int exit_code_of_child(F f) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + status;
 }
 
+// Ends the program with a line where every other thread sleeps and none has run while it looked often: a wake-up is lost, and they would sleep for
+// ever. It sees nothing where the kernel does not say what threads do.
+class Watchdog {
+public:
+    Watchdog() : test_(testing::UnitTest::GetInstance()->current_test_info()->name()), thread_([this] { watch(); }) {}
+    ~Watchdog() {
+        {
+            const std::scoped_lock held(mutex_);
+            over_ = true;
+        }
+        ends_.notify_all();
+        thread_.join();
+    }
+
+private:
+    // What the kernel says of the other threads: their states, and how often each has run. Empty: one of them does not sleep.
+    static std::string others() {
+        std::string all;
+        std::error_code error;
+        for (const auto &task : std::filesystem::directory_iterator("/proc/self/task", error)) {
+            std::ifstream status(task.path() / "status");
+            for (std::string line; task.path().filename() != std::to_string(gettid()) && std::getline(status, line);) {
+                if (line.starts_with("State:") && line.find('S', 6) == std::string::npos)
+                    return {};
+                if (line.find("ctxt_switches:") != std::string::npos)
+                    all += line + '\n';
+            }
+        }
+        return all;
+    }
+    void watch() {
+        std::unique_lock held(mutex_);
+        std::string before;
+        for (int same = 0; same < 100; before = others()) {
+            if (ends_.wait_for(held, 100ms, [this] { return over_; }))
+                return;
+            const std::string now = others();
+            same = !now.empty() && now == before ? same + 1 : 0;
+        }
+        std::fprintf(stderr, "%s: every thread sleeps, and none has run while it was looked at 100 times\n", test_);
+        std::_Exit(1);
+    }
+    std::mutex mutex_;
+    std::condition_variable ends_;
+    bool over_ = false;
+    const char *test_;
+    std::thread thread_;
+};
+
+class HandedOver : public testing::Test {
+    Watchdog watchdog_;
+};
+
 class Rwlock : public testing::TestWithParam<bool> {
+    Watchdog watchdog_;
+
 protected:
     lw_rwlock l = LW_RWLOCK_INIT;
     void SetUp() override {
@@ -303,7 +363,7 @@ TEST_P(Rwlock, ALockMayBeDestroyedAfterItsReadLocksWereHandedOver) {
 
 // Marks that are left when memory is used again without lw_rwlock_destroy() are no read locks of the lock that is made there, also of one of two locks
 // that the library notes at one place.
-TEST(HandedOver, ALockThatIsMadeAgainHasNoMarks) {
+TEST_F(HandedOver, ALockThatIsMadeAgainHasNoMarks) {
     std::vector<lw_rwlock> locks(257, lw_rwlock LW_RWLOCK_INIT);
     for (lw_rwlock &l : locks) {
         BIASED(l);
@@ -403,7 +463,7 @@ public:
 
 // Read locks have no names: the release of a marked one takes a thread out that counted itself, so that the mark stands for that thread. A critical
 // section that the marked thread has meanwhile is counted beside the mark, and a writer comes after it.
-TEST(HandedOver, AWriterComesAfterAReaderWhoseMarkStandsForAnother) {
+TEST_F(HandedOver, AWriterComesAfterAReaderWhoseMarkStandsForAnother) {
     lw_rwlock l = LW_RWLOCK_INIT;
     Turns turn;
     Handed handed;
@@ -442,7 +502,7 @@ TEST(HandedOver, AWriterComesAfterAReaderWhoseMarkStandsForAnother) {
 
 // The same where the mark is older than a writer: the marked thread's next critical section comes after that writer, which has taken the mark
 // from it, and other locks are marked in its place.
-TEST(HandedOver, AReaderWhoseMarkIsLeftComesAfterTheWriter) {
+TEST_F(HandedOver, AReaderWhoseMarkIsLeftComesAfterTheWriter) {
     std::vector<lw_rwlock> locks(1 + LW__RW_MARKS, lw_rwlock LW_RWLOCK_INIT); // two of them have one place
     lw_rwlock &l = locks[0];
     ASSERT_TRUE(make_biased(l));

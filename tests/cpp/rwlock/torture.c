@@ -49,7 +49,11 @@ typedef struct lw_rwlock lock_type;
 #define CANCELS true
 #endif
 #define THREADS 4
-#define WORLDS 3 /* the first is written seldom, the second often; the third's read locks are handed over */
+#define WORLDS \
+    4 /* the first is written seldom, the second often; the read locks of the others, one after the other, are handed over */
+#define GIVEN 2 /* the first of those */
+#define LIFE \
+    8 /* read locks that are handed over before such a lock is destroyed: the first one beside marks makes it plain for good */
 #define TAKERS 3
 
 static struct world {
@@ -58,7 +62,7 @@ static struct world {
 } __attribute__((aligned(128))) worlds[WORLDS];
 
 static bool stop;
-static long sections, handler_sections, cancelled, ended, forks, handed_over, errors; /* atomic */
+static long sections, handler_sections, cancelled, ended, forks, handed_over, lives, errors; /* atomic */
 static long most = INT32_MAX;
 static bool forking = true;
 
@@ -210,41 +214,92 @@ static void *signals(void *unused) {
 
 /* ---- read locks that another thread releases ---- */
 
-static uint32_t
-    handed[TAKERS]; /* 1: that thread's read lock of the third world waits to be released; one at a time, as rwlock.h asks */
+/* A thread's read lock of the world that waits to be released, one at a time, as rwlock.h asks; NULL: none. */
+static struct world *handed[TAKERS];
+static struct world over; /* in its place: the thread has ended */
+static unsigned turn; /* world GIVEN + turn % 2 is the one whose read locks are handed over */
+static long users[2]; /* threads that may use each */
+
+/* The world of this turn, which is not destroyed before left_given(). */
+static struct world *entered_given(void) {
+    for (;;) {
+        unsigned now = __atomic_load_n(&turn, __ATOMIC_SEQ_CST) % 2;
+        __atomic_fetch_add(&users[now], 1, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&turn, __ATOMIC_SEQ_CST) % 2 == now)
+            return &worlds[GIVEN + now];
+        __atomic_fetch_sub(&users[now], 1, __ATOMIC_SEQ_CST);
+    }
+}
+
+static void left_given(struct world *w) { __atomic_fetch_sub(&users[w - &worlds[GIVEN]], 1, __ATOMIC_SEQ_CST); }
 
 static void *takes(void *number) {
-    uint32_t *own = &handed[(uintptr_t)number];
+    struct world **own = &handed[(uintptr_t)number];
     uint64_t random = 3 + (uintptr_t)number;
     while (!stopping()) {
-        needs(READ(&worlds[2].lock), "a read lock was refused");
-        look(&worlds[2], "a reader met a writer");
-        if (next_random(&random) % 4 == 0) {
-            read_unlock(&worlds[2]);
-            continue;
+        struct world *w = entered_given();
+        unsigned what = next_random(&random) % 16;
+        needs(what ? READ(&w->lock) : WRITE(&w->lock), "a lock was refused");
+        look(w, "a thread met a writer");
+        if (what % 4 == 0) {
+            (what ? read_unlock : write_unlock)(w);
+        } else {
+            __atomic_store_n(own, w, __ATOMIC_RELEASE);
+            while (__atomic_load_n(own, __ATOMIC_ACQUIRE))
+                sched_yield();
         }
-        __atomic_store_n(own, 1, __ATOMIC_RELEASE);
-        while (__atomic_load_n(own, __ATOMIC_ACQUIRE))
-            sched_yield();
+        left_given(w);
     }
-    __atomic_store_n(own, 2, __ATOMIC_RELEASE);
+    __atomic_store_n(own, &over, __ATOMIC_RELEASE);
     return NULL;
 }
 
+/* True: no thread uses the world that was there before this turn's, and it has a new lock. Readers mark it at once where membarrier is there: a
+ * lock has turned biased. */
+static bool is_made_anew(struct world *w) {
+    static bool turns_biased;
+    if (__atomic_load_n(&users[w - &worlds[GIVEN]], __ATOMIC_SEQ_CST))
+        return false;
+    look(w, "half a write");
+#ifndef PTHREAD_LOCKS
+    turns_biased |= __atomic_load_n(&worlds[0].lock.biased, __ATOMIC_RELAXED) == LW__RW_BIASED;
+    needs(lw_rwlock_destroy(&w->lock), "a lock that no thread holds was not destroyed");
+    w->lock.biased = turns_biased ? LW__RW_BIASED : 0;
+#else
+    (void)turns_biased;
+#endif
+    add(&lives, 1);
+    return true;
+}
+
+static int release_what_is_handed(void) {
+    int ended_now = 0;
+    for (int i = 0; i < TAKERS; i++) {
+        struct world *w = __atomic_load_n(&handed[i], __ATOMIC_ACQUIRE);
+        ended_now += w == &over;
+        if (!w || w == &over)
+            continue;
+        read_unlock(w);
+        add(&handed_over, 1);
+        __atomic_store_n(&handed[i], NULL, __ATOMIC_RELEASE);
+    }
+    return ended_now;
+}
+
 static void *releases(void *unused) {
-    for (int over = 0; over < TAKERS;) {
-        over = 0;
-        for (int i = 0; i < TAKERS; i++) {
-            uint32_t state = __atomic_load_n(&handed[i], __ATOMIC_ACQUIRE);
-            over += state == 2;
-            if (state != 1)
-                continue;
-            read_unlock(&worlds[2]);
-            add(&handed_over, 1);
-            __atomic_store_n(&handed[i], 0, __ATOMIC_RELEASE);
+    bool new_lock = false;
+    long begun = 0;
+    while (release_what_is_handed() < TAKERS) {
+        struct world *w = &worlds[GIVEN + turn % 2], *other = &worlds[GIVEN + (turn + 1) % 2];
+        if (TRY_WRITE(&w->lock) == 0)
+            write_unlock(w);
+        if (!new_lock)
+            new_lock = is_made_anew(other);
+        if (new_lock && handed_over - begun >= LIFE) {
+            __atomic_fetch_add(&turn, 1, __ATOMIC_SEQ_CST);
+            new_lock = false;
+            begun = handed_over;
         }
-        if (TRY_WRITE(&worlds[2].lock) == 0)
-            write_unlock(&worlds[2]);
         sched_yield();
     }
     return unused;
@@ -390,8 +445,9 @@ int main(int argc, char **argv) {
     }
     sigaction(SIGUSR1, &(struct sigaction){.sa_handler = handler, .sa_flags = SA_RESTART}, NULL);
     run(seconds);
-    printf("%ld critical sections, %ld in signal handlers, %ld read locks handed over, %ld threads cancelled, %ld ended, "
-           "%ld forks; %ld errors\n",
-           sections, handler_sections, handed_over, cancelled, ended, forks, errors);
+    printf(
+        "%ld critical sections, %ld in signal handlers, %ld read locks of %ld locks handed over, %ld threads cancelled, %ld ended, "
+        "%ld forks; %ld errors\n",
+        sections, handler_sections, handed_over, lives, cancelled, ended, forks, errors);
     return errors != 0;
 }
