@@ -93,6 +93,9 @@ def load(reference: str) -> Any:
 
 
 _OF_THE_CORE = {"images": ("altair", "vl_convert"), "parquet": ("pyarrow",)}
+_ON_PYPI = {"vl_convert": "vl-convert-python"}
+_IN_DEBIAN = ("images", "calibration")
+"""What the Debian package linewright-extras holds."""
 
 
 def extras() -> dict[str, Sequence[str]]:
@@ -109,4 +112,7 @@ def need_extra(extra: str, where: str) -> None:
     missing = [name for name in extras()[extra] if find_spec(name) is None]
     if missing:
         what = f"needs {' and '.join(missing)}, not installed here"
-        raise UserError(what, where, f"pip install 'linewright[{extra}]'")
+        packaged = extra in _IN_DEBIAN and PACKAGE.is_relative_to("/usr/lib/linewright")
+        libraries = " ".join(_ON_PYPI.get(name, name) for name in missing)
+        how = "apt install linewright-extras" if packaged else f"pip install {libraries}"
+        raise UserError(what, where, how)

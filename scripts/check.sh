@@ -21,8 +21,7 @@ part() { # part NAME
         python-lint) ruff check --quiet . ;;
         c-format) c_files | xargs clang-format --dry-run -Werror ;;
         shell) bash_parses ;;
-        # No package that we can install brings it; where it is on the PATH, it looks.
-        workflows) ! command -v actionlint || actionlint ;;
+        workflows) check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml ;;
         lengths) python scripts/check/function_length.py ;;
         imports) lint-imports --no-cache ;;
         openings) python scripts/check/openings.py ;;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,8 @@ from support.analysis_samples import published, write
 from support.places import ROOT
 
 TABLE = "table.jsonl"
+PYPI = {"vl_convert": "vl-convert-python"}
+"""Distributions that are not called like their module."""
 NEEDED = {
     "images": ("report", TABLE),
     "parquet": ("export", TABLE, "--format", "parquet", "-o", "r.parquet"),
@@ -25,7 +28,13 @@ NEEDED = {
 def test_a_missing_library_is_named_with_its_extra(command, extra, module):
     command.patch.setitem(sys.modules, module, None)
     said = command.refused(*NEEDED[extra])
-    assert module in said and f"pip install 'linewright[{extra}]'" in said
+    assert f"needs {module}, " in said and f"(pip install {PYPI.get(module, module)})" in said
+
+
+def test_debians_package_names_the_package_that_has_them(command):
+    command.patch.setitem(sys.modules, "altair", None)
+    command.patch.setattr("linewright.wings.PACKAGE", Path("/usr/lib/linewright/site/linewright"))
+    assert "apt install linewright-extras" in command.refused(*NEEDED["images"])
 
 
 def test_a_scheduler_needs_the_fleet(command):
@@ -39,7 +48,7 @@ def test_a_scheduler_needs_the_fleet(command):
         "--format",
         "none",
     )
-    assert "pip install 'linewright[fleet]'" in said
+    assert "pip install distributed" in said
 
 
 def test_the_package_declares_the_same_extras():

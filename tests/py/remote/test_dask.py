@@ -208,4 +208,4 @@ def test_requests_that_are_wrong(over):
     refused("no scheduler named")
     assert "no worker named" in over.refused("measure", "--on", "dask:")
     over.patch.setattr("linewright.wings.find_spec", lambda name: None)
-    refused("linewright[fleet]")
+    refused("pip install distributed scipy")
