@@ -1,5 +1,5 @@
-"""bundled.py SITE-PACKAGES: a Debian package's copyright file: debian/copyright, and a paragraph for
-each Python package that it bundles, from that one's own metadata and licence files."""
+"""bundled.py SITE-PACKAGES: a Debian package's copyright file: debian/copyright, and a paragraph
+for each Python package that it bundles, from that one's own metadata and licence files."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ def short_name(distribution: Distribution) -> str:
     field = metadata.get("License") or "\n"
     if "\n" not in field:
         return field.replace(" ", "-")
-    classifiers = map(_CLASSIFIER.match, metadata.get_all("Classifier") or [])
-    return [found[1].replace(" ", "-") for found in classifiers if found][0]
+    for text in metadata.get_all("Classifier") or []:
+        if found := _CLASSIFIER.match(text):
+            return found[1].replace(" ", "-")
+    raise ValueError(f"the metadata of {metadata['Name']} names no licence")
 
 
 def paragraph(distribution: Distribution) -> str:
-    """Files, Copyright and License of one bundled package; IndexError: its metadata names no licence."""
+    """Files, Copyright and License of one bundled package; ValueError: it names no licence."""
     files = distribution.files or []
     text = "\n\n".join(
         distribution.locate_file(file).read_text(errors="replace").strip()
@@ -38,6 +40,7 @@ def paragraph(distribution: Distribution) -> str:
     author = distribution.metadata.get("Author") or distribution.metadata.get("Author-Email")
     roots = sorted({file.parts[0] for file in files if file.parts[0] not in ("..", "bin", "share")})
     folders = [f"usr/lib/linewright/*/{root}{'' if '.' in root else '/*'}" for root in roots]
+    text = text or f"See {distribution.metadata.get('Home-page') or 'its metadata'}."
     lines = (f" {line}" if line.strip() else " ." for line in text.split("\n"))
     return "\n".join(
         (
@@ -45,7 +48,7 @@ def paragraph(distribution: Distribution) -> str:
             f"Comment: {name} {distribution.version}, as its makers published it",
             "Copyright: " + "\n ".join(holders or [author or f"the authors of {name}"]),
             f"License: {licence}",
-            *(lines if text else [f" See {distribution.metadata.get('Home-page') or 'its metadata'}."]),
+            *lines,
         )
     )
 

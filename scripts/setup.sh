@@ -15,7 +15,8 @@ if command -v "$python" >/dev/null && ! "$python" -c 'import sys; sys.exit(sys.v
 fi
 
 lock=build/setup.lock # its own: neither .venv nor a build waits for the other
-alone scripts/packages.sh "${@:1:1}"
+# Only root installs; a refusal to others changes nothing.
+if [[ $(id -u) == 0 ]]; then alone scripts/packages.sh "$1"; else scripts/packages.sh "$1"; fi
 # Older distributions have an older one.
 if command -v cmake >/dev/null && version=$(cmake --version | sed -n 's/^cmake version //p') && [[ -n $version ]] &&
     [[ $(printf '%s\n' 3.25 "$version" | sort -V | head -n 1) != 3.25 ]]; then

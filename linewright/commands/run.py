@@ -11,6 +11,7 @@ import typer
 
 from linewright import policy
 from linewright.commands._options import ProgramArgument, become
+from linewright.errors import UserError
 from linewright.say.switch_words import problem_text
 from linewright.show.console import note
 from linewright.trial import interposed_locks, switching
@@ -47,28 +48,28 @@ def run(
     program = switching.find_program(command[0] if command else "")
     environment = dict(os.environ)
     if atomics is not None:
-        environment = _with_atomics(environment, atomics, program, command[0])
+        environment = _with_atomics(environment, atomics, program)
     if locks:
         environment = _with_locks(environment, program)
     return become(program, command, environment, "PROGRAM")
 
 
-def _with_atomics(
-    environment: dict[str, str], atomics: str, program: str, name: str
-) -> dict[str, str]:
+def _warn(problem: switching.SwitchProblem) -> None:
+    note(problem_text(problem))
+
+
+def _with_atomics(environment: dict[str, str], atomics: str, program: str) -> dict[str, str]:
     machine = platform.machine()
     if machine != "aarch64":
-        note(f"{policy.one_form(machine)}: nothing to switch; {name} runs unchanged")
-        return environment
-    warn = lambda problem: note(problem_text(problem))
-    switching.warn_unswitched(program, warn)
-    library, room = switching.find_library(), switching.tls_room(program, warn)
-    return switching.switched(environment, atomics, library, room, warn)
+        what = f"nothing to switch: {policy.one_form(machine)}"
+        raise UserError(what, "--atomics", "allowed on every machine: --locks")
+    switching.warn_unswitched(program, _warn)
+    library, room = switching.find_library(), switching.tls_room(program, _warn)
+    return switching.switched(environment, atomics, library, room, _warn)
 
 
 def _with_locks(environment: dict[str, str], program: str) -> dict[str, str]:
     interposed_locks.check_statistics(environment.get(interposed_locks.STATISTICS))
     library = interposed_locks.find_library(interposed_locks.arch_of(program))
-    if interposed_locks.callers(program) == {}:
-        note(problem_text(switching.SwitchProblem("no_locks", program, "")))
+    interposed_locks.check_calls(program, _warn)
     return interposed_locks.interposed(environment, library)

@@ -120,7 +120,7 @@ def trial(
         return _resume(resume, values_of(limit, more or (), "--resume")["limit"], as_json)
     _check_request(command, runs)
     asked_for = values_of(PARAMETERS, more or (), "trial")
-    from linewright.say.trial_document import name_alone, too_few
+    from linewright.say.trial_document import too_few
     from linewright.trial import named_settings, runner
 
     runner.compile_metric(metric)
@@ -146,8 +146,6 @@ def trial(
             named = named_settings.named(settings, env, command[0], save is not None, there)
         session = _session(command, named, there, **asked)
         writer = _file(save, session, there)
-        if settings is not None and there.machine != "aarch64":
-            note(name_alone(there.machine))
         if text := too_few(runs, len(named), "--runs "):
             note(text)
         with there.watched() if pad else nullcontext() as unseen:

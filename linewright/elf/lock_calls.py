@@ -5,9 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from linewright.elf import image, libraries
 
+_BRINGS = re.compile(
+    r"(dlm?open|execl[ep]?|execvp?e?|execveat|fexecve|posix_spawnp?|system|popen|syscall)(64)?$"
+)
+"""What brings other code: a library that is opened, a program that is started."""
 _CALL = re.compile(
     r"(__)?(pthread_rwlock_((try|timed|clock)?(rd|wr)lock|unlock|init|destroy))(64)?$"
 )
@@ -25,6 +30,9 @@ class LockCalls:
     """Libraries that were not found."""
     refusal: str
     """Why no other library can stand in for them, in words; empty where one can."""
+    alone: bool = False
+    """Whether neither calls anything that opens a library or starts a program, so that no other
+    code can run in its place or beside it."""
 
 
 def refusal(headers: image.ElfHeaders) -> str:
@@ -44,8 +52,20 @@ def of_program(path: str) -> LockCalls:
         own = _called(f.name for f in image.load(path).functions)
         return LockCalls({path: own} if own else {}, (), why)
     needed = libraries.closure(path)
-    found = {p: _called(image.imported(p)) for p in (path, *needed.objects)}
-    return LockCalls({p: names for p, names in found.items() if names}, needed.missing, "")
+    imports = {p: image.imported(p) for p in (path, *needed.objects)}
+    found = {p: _called(names) for p, names in imports.items()}
+    brings = any(
+        _BRINGS.match(name)
+        for p, names in imports.items()
+        if not Path(p).name.startswith("libc.so")
+        for name in names
+    )
+    return LockCalls(
+        {p: names for p, names in found.items() if names},
+        needed.missing,
+        "",
+        alone=not brings and not needed.missing,
+    )
 
 
 def _called(names: Iterable[str]) -> tuple[str, ...]:

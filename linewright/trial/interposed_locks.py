@@ -9,7 +9,7 @@ from linewright.errors import UserError
 from linewright.run import preloading
 from linewright.run.preloading import VARIABLE as PRELOAD
 from linewright.run.programs import RWLOCK, find_rwlock
-from linewright.trial.switching import gained_rights
+from linewright.trial.switching import SwitchProblem, Warn, gained_rights
 
 BEFORE = "LINEWRIGHT_PRELOAD_BEFORE"
 STATISTICS = "LINEWRIGHT_RWLOCK_STATISTICS"
@@ -48,14 +48,23 @@ def arch_of(program: str) -> str:
     return headers.machine
 
 
-def callers(program: str) -> dict[str, tuple[str, ...]] | None:
-    """The calls of the program and its libraries; nothing where the file says nothing of them."""
+def check_calls(program: str, warn: Warn) -> None:
+    """Refuse a program that takes no such lock and brings no code that could; warn of one that can
+    take one only in what it opens or starts. Nothing where the file says nothing of its calls."""
     from linewright.elf import lock_calls
 
     try:
-        return lock_calls.of_program(program).calls
+        found = lock_calls.of_program(program)
     except UserError:
-        return None
+        return
+    if found.alone and not found.calls:
+        what = (
+            f"{program} and its libraries call no pthread_rwlock_* and start nothing that could: "
+            "its locks cannot be replaced"
+        )
+        raise UserError(what, "--locks", "allowed: a program that takes readers-writer locks")
+    if not found.calls:
+        warn(SwitchProblem("no_locks", program, ""))
 
 
 def settings(library: Path, before: str) -> list[dict[str, str]]:

@@ -92,11 +92,7 @@ def named(
     elif alone:
         found = [as_is]
     else:
-        raise UserError(
-            f"nothing to try: {policy.one_form(there.machine)}",
-            "trial",
-            "name environments: --env A=1 --env A=2",
-        )
+        raise _nothing_to_try(there.machine)
     _checked(found)
     if len(found) < 2 and not alone:
         raise UserError(
@@ -105,6 +101,14 @@ def named(
             "at least two, separated by /",
         )
     return found
+
+
+def _nothing_to_try(machine: str) -> UserError:
+    return UserError(
+        f"nothing to try: {policy.one_form(machine)}",
+        "trial",
+        "two commands: A --versus B, environments: --env A=1 --env A=2, or --locks",
+    )
 
 
 def _checked(found: list[TrialSetting]) -> list[TrialSetting]:
@@ -149,8 +153,6 @@ def _policies(text: str, program: str, there: TrialPlace) -> list[TrialSetting]:
     for value in values:
         policy.read(value, "--settings")
     if there.machine != "aarch64":
-        return [
-            TrialSetting(name=value, environment={"LINEWRIGHT_ATOMICS": value}) for value in values
-        ]
+        raise _nothing_to_try(there.machine)
     changed = there.switched(values, program)
     return [TrialSetting(name=v, environment=new) for v, new in zip(values, changed, strict=True)]

@@ -22,7 +22,6 @@ from linewright.trial.switching import (
     IGNORE,
     LIBRARY,
     TLS_LEAST,
-    SwitchProblem,
     Warn,
     find_library,
     find_program,
@@ -132,8 +131,7 @@ class TrialPlace:
         with self._file(self.find(program)) as file:
             arch = interposed_locks.arch_of(file)
             if not self._place.far:
-                if interposed_locks.callers(file) == {}:
-                    self._warn(SwitchProblem("no_locks", file, ""))
+                interposed_locks.check_calls(file, self._warn)
                 library, before = interposed_locks.find_library(arch), os.environ.get("LD_PRELOAD")
                 return interposed_locks.settings(library, before or "")
         if arch not in ("", self._place.arch):

@@ -61,7 +61,7 @@ LINES = {
     "sweep": "sweep futex-wake --set threads=1 --set duration=10ms {}",
     "compare": "compare r.jsonl r2.jsonl {}",
     "export": "export r.jsonl -o new.csv {}",
-    "run": "run {} true",
+    "run": "run {} sh -c true",
     "inspect": "inspect /bin/true {}",
     "torture": "torture srcu --set seconds=0 {}",
     "probe": "probe --arch x86_64 -o new {}",
@@ -151,6 +151,8 @@ VALUES = {
 can know)."""
 PARSED = {
     *(("calibrate", option) for option in VALUES["calibrate"]),  # model/test_calibration.py
+    ("run", "--atomics"),  # elf/test_run.py, as on arm64
+    ("trial", "--settings"),
     ("find", "--on"),
     ("find", "--pid"),
     ("find", "--exact"),

@@ -114,7 +114,7 @@ def test_a_program_of_a_page_compiles_and_runs(
 def test_each_page_for_users_is_run() -> None:
     """Each has examples, and shows no command or program beside those that are run."""
     pages = {page for page in PAGES if page.parent.name == "users"}
-    assert len(pages) == 5 and pages <= {page for page, *_ in MARKED}
+    assert len(pages) == 6 and pages <= {page for page, *_ in MARKED}
     for page in pages:
         beside = FENCE.sub("", page.read_text())
         assert "```" not in beside and not re.search(r"^    ", beside, re.MULTILINE), page

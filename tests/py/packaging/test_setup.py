@@ -135,6 +135,7 @@ def test_not_root_and_something_missing_prints_one_apt_line(tmp_path):
     assert re.search(r"apt-get install --no-install-recommends tool-b'$", done.stderr.strip())
     assert machine.called() == []
     assert not (machine.checkout / ".venv").exists()
+    assert not (machine.checkout / "build").exists()
     script(machine.bin / "sudo", 'shift; exec /bin/sh "$@"')
     line = done.stderr.partition("this helps: ")[2]
     assert machine.run("bash", "-c", line).returncode == 0

@@ -152,13 +152,29 @@ def test_atomics_stay_as_they_are_unless_they_are_asked_for(command, folder, wit
     answer = command.apart("run", "--locks", str(folder / "program"), "LINEWRIGHT_ATOMICS")
     assert (answer.stdout, answer.stderr) == ("unset\n", "")
     both = command.apart("run", "--locks", "--atomics", "llsc", str(folder / "program"))
-    assert ("nothing to switch" in both.stderr) == (os.uname().machine != "aarch64")
+    refused = os.uname().machine != "aarch64"
+    assert both.returncode == 2 * refused and ("nothing to switch" in both.stderr) == refused
 
 
-def test_a_program_without_such_calls_is_named(command, folder, with_library):
-    answer = command.apart("run", "--locks", str(folder / "lockless"))
-    assert answer.returncode == 0 and answer.stderr.count("\n") == 1
-    assert f"neither {folder}/lockless nor a library loaded with it calls" in answer.stderr
+@pytest.mark.parametrize("words", [("run",), ("trial", "--runs", "2")])
+def test_a_program_that_can_take_no_such_lock_is_refused(command, folder, with_library, words):
+    said = command.refused(*words, "--locks", "--", str(folder / "lockless"))
+    assert f"{folder}/lockless and its libraries call no pthread_rwlock_*" in said
+
+
+BRINGS = ("dlopen", "execve", "posix_spawnp", "system", "popen", "syscall")
+
+
+@pytest.mark.parametrize("function", BRINGS)
+def test_a_program_that_may_bring_such_calls_runs_and_is_named(
+    command, tmp_path, with_library, function
+):
+    source = f"extern int {function}();\nint main(int n) {{ return n > 9 ? {function}() : 7; }}\n"
+    flags = "-Wno-builtin-declaration-mismatch"
+    program = compiled(tmp_path, "starter", source, flags)
+    answer = command.apart("run", "--locks", str(program))
+    assert answer.returncode == 7 and answer.stderr.count("\n") == 1
+    assert f"neither {program} nor a library loaded with it calls" in answer.stderr
 
 
 SANITIZED = [
