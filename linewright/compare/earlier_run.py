@@ -82,7 +82,8 @@ def measure(
     commands = []
     for name, side in zip(in_turns.NAMES, (old, new), strict=True):
         plan = msgspec.structs.replace(side, launches=1, budget_s=new.budget_s / turns / 2)
-        check_time(LAUNCH_S + cells_s(plan, plan.cells), plan)
+        needed_s = 2 * turns * (LAUNCH_S + cells_s(plan, plan.cells))
+        check_time(needed_s, msgspec.structs.replace(plan, budget_s=new.budget_s))
         file = folder / f"{name}-plan.json"
         file.write_bytes(msgspec.json.encode(plan))
         again = ["linewright", "measure", "--format", "none", "--plan", str(file)]

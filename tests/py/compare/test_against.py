@@ -133,6 +133,7 @@ def test_what_cannot_be_measured_again_is_said_plainly(command, old, changes, wh
         (["--against", "absent.jsonl"], ["absent.jsonl", "No such file"]),
         (["--against", "old.jsonl", "--only", "lock_add"], ["no cell in common with plan quick"]),
         (["--set", "launch=1001"], ["--set launch"]),
+        (["--against", "old.jsonl", "--budget", "10s"], ["--budget 10s: plan", "needs at least"]),
     ],
 )
 def test_wrong_requests_are_one_line(command, old, words, messages):

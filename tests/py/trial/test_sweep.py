@@ -80,7 +80,7 @@ def test_one_command_sweeps_all_programs_and_two_boots_meet(command):
     assert one.returncode == 0, one.stderr
     assert all(f"{program} " in one.stdout for program in PROGRAMS)
     two = command(*words, "--settings", "on:default", "--save", "boots.csv")
-    assert two.returncode == 0 and "different boots" in two.stderr
+    assert two.returncode == 0 and "ran at different times" in two.stderr
     lines = [line.split() for line in two.stdout.splitlines()]
     assert sum(line[2:3] in (["1"], ["3"]) for line in lines) == 10
     kept = workload_sweep.read((command.directory / "boots.csv").read_text(), "boots.csv")

@@ -661,6 +661,9 @@ def test_settings_on_arm64_load_the_auditing_library(monkeypatch, tmp_path):
         )
         for name in ("default", "prefetch", "load")
     ]
+    for given, said in (("default", "nothing to be compared"), ("load/load", "named twice: load")):
+        with pytest.raises(UserError, match=said):
+            named_settings.named(given, None, "true", False, trial_place.TrialPlace(None))
 
 
 @pytest.mark.parametrize(
@@ -670,8 +673,8 @@ def test_settings_on_arm64_load_the_auditing_library(monkeypatch, tmp_path):
             ["--settings", "default/near", "--", "true"],
             ["--settings", "'near' is unknown", "store|load|llsc"],
         ),
-        (["--settings", "default", "--", "true"], ["nothing to be compared with"]),
-        (["--settings", "load/load", "--", "true"], ["setting named twice: load"]),
+        (["--env", "A=1", "--save", "t.jsonl", "--", "absent"], ["no such program"]),
+        (["--env", "A=1", "--env", "A=1", "--", "true"], ["setting named twice: A=1"]),
         (["--settings", "load/llsc", "--env", "A=1", "--", "true"], ["contradict"]),
         (["--env", "A", "--env", "B=1", "--", "true"], ["--env", "not an assignment: 'A'"]),
         (["--env", "A='", "--", "true"], ["--env", "NAME=VALUE"]),
