@@ -133,12 +133,16 @@ def test_what_cannot_be_measured_again_is_said_plainly(command, old, changes, wh
         (["--against", "absent.jsonl"], ["absent.jsonl", "No such file"]),
         (["--against", "old.jsonl", "--only", "lock_add"], ["no cell in common with plan quick"]),
         (["--set", "launch=1001"], ["--set launch"]),
-        (["--against", "old.jsonl", "--budget", "10s"], ["--budget 10s: plan", "needs at least"]),
     ],
 )
 def test_wrong_requests_are_one_line(command, old, words, messages):
     said = command.refused("measure", *words)
     assert all(message in said for message in messages), said
+
+
+def test_a_refused_budget_is_the_one_that_was_given(command, old):
+    words = ("--against", old.name, "--set", "lines=2", "--budget", "1s")
+    assert "--budget 1s: plan quick needs at least" in command.refused("measure", *SMALL, *words)
 
 
 def test_a_difference_ends_with_one(command, old):
