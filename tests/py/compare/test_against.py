@@ -141,8 +141,9 @@ def test_wrong_requests_are_one_line(command, old, words, messages):
 
 
 def test_a_refused_budget_is_the_one_that_was_given(command, old):
-    words = ("--against", old.name, "--set", "lines=2", "--budget", "1s")
-    assert "--budget 1s: plan quick needs at least" in command.refused("measure", *SMALL, *words)
+    answer = against(command, "--set", "lines=2", "--budget", "1s")
+    assert answer.returncode == 2
+    assert "--budget 1s: plan quick needs at least" in answer.stderr
 
 
 def test_a_difference_ends_with_one(command, old):
