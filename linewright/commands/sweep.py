@@ -82,7 +82,9 @@ def sweep(
     if text := too_few(rounds, seen, "--set runs="):
         note(text)
     if earlier:
-        note("the settings ran at different times: what a boot or an hour changes is in no interval")
+        note(
+            "the settings ran at different times: what a boot or an hour changes is in no interval"
+        )
     elif seen > 1 and (machine := os.uname().machine) != "aarch64":
         note(name_alone(machine))
     return DONE

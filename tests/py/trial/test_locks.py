@@ -297,7 +297,9 @@ def test_the_library_is_of_the_programs_architecture(tmp_path, monkeypatch):
 
 
 def compiled_source(folder: Path) -> Path:
-    (folder / "lone.c").write_text("int system(const char *);\nint main(void) { return system(0); }")
+    (folder / "lone.c").write_text(
+        "int system(const char *);\nint main(void) { return system(0); }"
+    )
     return folder / "lone.c"
 
 
