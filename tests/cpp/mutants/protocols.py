@@ -71,4 +71,30 @@ PROTOCOLS = [
         [("last && (readers_first || wakes_readers(left))", "last && wakes_readers(left)")],
         "readers first: writer, reader",
     ),
+    # Two mistakes that the lock had until 26 November 2026, as they would stand in today's text.
+    Protocol(
+        "rwlock",
+        "src/rwlock/again.h",
+        "a thread marks again without a second look at the count",
+        [("readers_in(LW_RW_LOAD(&l->state, ACQUIRE)) >= 0 && ", "")],
+        "handed over: marks again while its older mark's release is counted",
+    ),
+    Protocol(
+        "rwlock",
+        "src/rwlock/again.h",
+        "a thread takes its old mark back, with the release that is counted for it",
+        [
+            (
+                "    LW_RW_STORE(&self->again[at], again, RELEASE); /*",
+                "    uint32_t s = LW_RW_LOAD(&l->state, RELAXED);\n"
+                "    while (readers_in(s) < 0 && again == 0)\n"
+                "        if (EXCHANGE(l, &s, counting(s, 1), RELEASE)) {\n"
+                "            LW_RW_STORE(&self->mark[at], (struct lw_rwlock *)0, RELEASE);\n"
+                "            return false;\n"
+                "        }\n"
+                "    LW_RW_STORE(&self->again[at], again, RELEASE); /*",
+            )
+        ],
+        "handed over: marks again while a writer adds up",
+    ),
 ]
