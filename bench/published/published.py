@@ -35,7 +35,7 @@ from linewright.forms import listed  # noqa: E402
 from linewright.records import files  # noqa: E402
 from linewright.records.bounded import number, read_text, table  # noqa: E402
 from linewright.schema import Cell, Context, Quantiles, Record  # noqa: E402
-from linewright.show.export import csv  # noqa: E402
+from linewright.show.export_files import csv_text  # noqa: E402
 
 COLUMNS = ("form", "contender", "contender_iters", "work_iters", "p50_ns", "p95_ns", "p99_ns")
 REASON = (
@@ -255,7 +255,7 @@ def as_csv(records: Iterable[Record]) -> str:
         (*row, *(f"{ns:.2f}" for ns in np.percentile(v, [50, 95, 99])))
         for row, v in windows.items()
     )
-    return csv.text((dict(zip(COLUMNS, row, strict=True)) for row in rows), COLUMNS)
+    return csv_text((dict(zip(COLUMNS, row, strict=True)) for row in rows), COLUMNS)
 
 
 WIDE_COLUMNS = ("form", "threads", "reads_each", "cycles_per_read")
@@ -279,7 +279,7 @@ def wide_as_csv(contexts: Iterable[Context], records: Iterable[Record]) -> str:
         ticks = record.thread_ticks or [ns / tick_ns[record.context_id] for ns in record.thread_ns]
         cycles.append(float(np.mean(ticks)))
     flat = ((*row, min(reads), f"{np.median(cycles):.1f}") for row, (reads, cycles) in rows.items())
-    return csv.text((dict(zip(WIDE_COLUMNS, row, strict=True)) for row in flat), WIDE_COLUMNS)
+    return csv_text((dict(zip(WIDE_COLUMNS, row, strict=True)) for row in flat), WIDE_COLUMNS)
 
 
 FUTEX_COLUMNS = ("program", "threads", "unit", "off", "on")
@@ -348,7 +348,7 @@ def _answer(given: argparse.Namespace) -> str:
     rows = futex_from_table(read_text(given.file), given.file).values()
     columns = (*FUTEX_COLUMNS, "change_percent")
     flat = (dict(zip(columns, (*row, round(100 * row.change, 1)), strict=True)) for row in rows)
-    return csv.text(flat, columns)
+    return csv_text(flat, columns)
 
 
 if __name__ == "__main__":

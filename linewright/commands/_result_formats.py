@@ -15,7 +15,7 @@ from linewright.say.machine_document import documents, for_programs
 from linewright.schema import Context
 from linewright.show import plain
 from linewright.show.console import console_for, print_json
-from linewright.show.export import csv
+from linewright.show.export_files import csv_of
 from linewright.show.formats import View
 from linewright.show.terminal import print_documents
 from linewright.show.text_tables import print_cells, print_tables
@@ -29,7 +29,7 @@ def show_summaries(
 ) -> None:
     """Print summaries as CSV, as JSON or, in the format ``table``, as `view` says."""
     if form == "csv":
-        sys.stdout.write(csv.of_rows(cell_rows.of_cells(summaries)))
+        sys.stdout.write(csv_of(cell_rows.of_cells(summaries)))
     elif form == "json":
         print_json(for_programs(summaries, contexts))
     elif view == View.ALL:

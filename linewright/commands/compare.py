@@ -140,10 +140,10 @@ def _print(found, form: str, rest: str) -> None:
         said = comparison_document.document(found, every=True)
         print_json(comparison_document.for_programs(found) | {"document": said})
     elif form == "csv":
-        from linewright.show.export import csv
+        from linewright.show.export_files import csv_of
 
         rows = comparison_document.rows_for_programs(found)
-        sys.stdout.write(csv.text(rows, list(rows[0])))
+        sys.stdout.write(csv_of(rows))
     else:
         from linewright.show.text_tables import print_tables
 

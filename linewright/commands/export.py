@@ -53,13 +53,13 @@ def export(
 def _exported(form: str, files: list[str], only: list[str]) -> bytes:
     from linewright.analysis import loading
     from linewright.say import cell_rows
-    from linewright.show.export import csv, parquet
+    from linewright.show.export_files import csv_of, parquet_of
 
     loaded = loading.load(files, note, only)
     require(len(loaded.summaries), files, "export")
     contexts = list(loaded.contexts.values())
     rows = cell_rows.of_cells(loaded.summaries)
-    return csv.of_rows(rows).encode() if form == "csv" else parquet.of_rows(contexts, rows)
+    return csv_of(rows).encode() if form == "csv" else parquet_of(contexts, rows)
 
 
 def _open(path: str) -> BinaryIO:

@@ -37,9 +37,8 @@ def report(
 
     material = gather(files, note)
     from linewright.show.report import report_page
-    from linewright.show.report.sections import sections
 
-    _write(out, report_page.render(material, sections(material)))
+    _write(out, report_page.render(material))
     note(f"the report is {out}")
     return DONE
 

@@ -19,8 +19,8 @@ from linewright.find.result_document import (
 )
 from linewright.find.results import Hot, Result
 from linewright.say.columns import Column, table_of
+from linewright.say.document import Section
 from linewright.say.sentence import Sentence, sentence_as_written
-from linewright.show.report.parts import Section
 
 
 def _column(name: str, text: Callable[[Hot], str]) -> Column:
@@ -53,7 +53,7 @@ def section(paths: Sequence[str]) -> tuple[list[str], Section | None]:
             "gains are ceilings, not promises.",
             basis="rule",
         ),
-        grids=[
+        blocks=[
             table_of(one_line(f"{headline(result)} ({PurePath(path).name})"), COLUMNS, result.lines)
             for path, result in found.items()
         ],

@@ -14,8 +14,7 @@ from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary
 from linewright.families import CACHE, DMA
-from linewright.say.cell_figures import ENDS, rounded
-from linewright.say.document import DrawnCell
+from linewright.say.cell_figures import ENDS, DrawnCell, rounded
 from linewright.say.phrases import measure_on
 from linewright.say.sentence import Sentence, sentence
 

@@ -10,11 +10,12 @@ from linewright.analysis import reader_cost
 from linewright.analysis.pairs import ORDERS
 from linewright.analysis.summary import Summary
 from linewright.say.cost_words import doubt_mark
-from linewright.say.document import DrawnCell
 from linewright.say.phrases import modes_text
 from linewright.say.words import in_english
 from linewright.schema import Cell, Interval
 
+DrawnCell = tuple[Cell, dict[str, Any]]
+"""A cell, and what charts draw of it by name: words, figures and marks."""
 LARGEST = 1e300
 """Twice or ten times as much is still a number."""
 

@@ -1,5 +1,5 @@
-"""The one document that every command shows: a list of blocks (sentences, tables, bars) whose words
-and figures are ready, with no layout and no statistics.
+"""The one document that every command shows: a list of blocks (sentences, tables, bars, charts)
+whose words and figures are ready, with no layout and no statistics.
 
 A room with answers makes it by `document_of`, with sentences from `linewright.say.sentence` and
 tables from `linewright.say.columns`:
@@ -23,10 +23,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from linewright.say.sentence import Sentence
-from linewright.schema import Cell
 
-DrawnCell = tuple[Cell, dict[str, Any]]
-"""A cell, and what charts draw of it by name: words, figures and marks (`cell_figures`)."""
 TOPICS = {
     "facts": "What else tells the subject, the weightiest first.",
     "run": "Plan, timed CPU, launches, time spent.",
@@ -122,17 +119,6 @@ class TextTable(Struct, frozen=True, kw_only=True, tag_field="block", tag="table
 LETTERS = "a"
 
 
-class Bars(TextTable, frozen=True, kw_only=True, tag_field="block", tag="bars"):
-    """A table of which some columns are drawn as bars too, on one logarithmic scale."""
-
-    bars: list[tuple[int, str]]
-    """The columns whose cells' values are drawn, by place, each with what it is of, in words."""
-    beyond: float
-    """Values above this are none of the scale's: their bars end in an arrow."""
-    ranks: list[int]
-    """For each row when it gives way where there is no room for all: the highest first."""
-
-
 class Axis(Struct, frozen=True, kw_only=True):
     """What a chart measures along one of its directions."""
 
@@ -141,8 +127,72 @@ class Axis(Struct, frozen=True, kw_only=True):
     title: str
     """With its unit."""
     log: bool = False
+    interval: bool = False
+    """Whether rows have the ends of its interval: ``NAME_low`` and ``NAME_high``."""
     places: list[str] = []
     """Of an axis of words these, in their order."""
+    ends: tuple[float, float] | None = None
+    """Of a scale of colours the smallest and the largest value."""
+
+
+class Bars(TextTable, frozen=True, kw_only=True, tag_field="block", tag="bars"):
+    """A table of which some columns are drawn as bars too, on one logarithmic scale."""
+
+    axis: Axis
+    """What the values are."""
+    bars: list[tuple[int, str]]
+    """The columns whose cells' values are drawn, by place, each with what it is of, in words."""
+    beyond: float
+    """Values above this are none of the scale's: their bars end in an arrow."""
+    ranks: list[int]
+    """For each row when it gives way where there is no room for all: the highest first."""
+
+    def values_of(self, row: Sequence[str | TableCell]) -> list[float]:
+        """What the bars of a row show."""
+        cells = (row[place] for place, _ in self.bars)
+        return [c.value for c in cells if isinstance(c, TableCell) and c.value and c.value > 0]
+
+
+class Selection(Struct, frozen=True, kw_only=True):
+    """A choice above charts among the values that a field of their rows has; the first holds at
+    first. Of the signal ``shade`` the values are names of fields."""
+
+    signal: str
+    """The field."""
+    label: str
+    options: list[tuple[str, str]]
+    """(value, text)."""
+
+
+class Chart(Struct, frozen=True, kw_only=True, tag_field="block", tag="chart"):
+    """Rows that are drawn, and how; each is of a form (``form``, its colour) and of a machine
+    (``series``), and may have a mark of doubt (``mark``)."""
+
+    name: str
+    title: str
+    spoken: str
+    """What it shows, for those who do not see it."""
+    kind: Literal["points", "scatter", "lines", "tiles"]
+    """``points``: figures across, names down; ``scatter``: figures on both axes; ``lines``: figures
+    over places; ``tiles``: colours by names."""
+    x: Axis
+    y: Axis
+    rows: list[dict[str, Any]]
+    tips: Sequence[tuple[str, str]]
+    """(field, title) of what is said of a row; a field that ends in ``:q`` is a number."""
+    choices: list[Selection] = []
+    strokes: Axis | None = None
+    """What lines are told apart by beside their form; machines for None."""
+    fitted: str = ""
+    """The field that lines follow, where it is not that of the points."""
+    facet: Axis | None = None
+    """What tiles stand apart by."""
+    shades: list[Axis] = []
+    """What the colours of tiles may be; of several the reader picks one."""
+    legend: str = ""
+    """What these colours mean."""
+    broad: bool = False
+    """Takes a page's whole width."""
 
 
 class Explorer(Struct, frozen=True, kw_only=True, tag_field="block", tag="explorer"):
@@ -158,7 +208,19 @@ class Explorer(Struct, frozen=True, kw_only=True, tag_field="block", tag="explor
     on which it stands the place, and what is held there."""
 
 
-Block = Topic | TextTable | Bars | Explorer
+Block = Topic | TextTable | Bars | Chart
+
+
+class Section(Struct, frozen=True, kw_only=True):
+    """A part of a page: what it shows and how that is read, then charts, bars and tables."""
+
+    id: str
+    title: str
+    lead: Sentence
+    choices: list[Selection] = []
+    """What the reader picks for all of its charts."""
+    blocks: list[Block | Explorer] = []
+    notes: list[Sentence] = []
 
 
 class Decision(Struct, frozen=True, kw_only=True):
@@ -200,8 +262,6 @@ class Document(Struct, frozen=True, kw_only=True):
     """What to set for a process, for programs; the topic ``settings`` says it."""
     costs: list[Cost] = []
     """What several machines may be compared by."""
-    cells: list[DrawnCell] = []
-    """Every cell with figures, where charts of them were asked for."""
 
     def of(self, name: str) -> list[Sentence]:
         """The sentences on one topic, the weightiest first."""

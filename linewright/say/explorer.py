@@ -8,7 +8,8 @@ from itertools import count
 from typing import Any
 
 from linewright.families import BASELINES, FAMILIES, family_of
-from linewright.say.document import Axis, DrawnCell, Explorer
+from linewright.say.cell_figures import DrawnCell
+from linewright.say.document import Axis, Explorer
 from linewright.say.phrases import DISTANCES
 from linewright.say.report_words import AXES
 from linewright.say.sentence import unique
@@ -16,8 +17,8 @@ from linewright.say.words import in_english
 from linewright.schema import Cell
 
 FIGURES = (
-    Axis(name="ns", title="time with its work, ns per operation", log=True),
-    Axis(name="exposed", title="exposed cost, ns per operation"),
+    Axis(name="ns", title="time with its work, ns per operation", log=True, interval=True),
+    Axis(name="exposed", title="exposed cost, ns per operation", interval=True),
     Axis(name="p99", title="99th percentile of batch means, ns", log=True),
     Axis(name="rate", title="all threads together, operations per µs", log=True),
     Axis(name="jain", title="fairness: Jain's index of the threads' rates"),
@@ -108,7 +109,7 @@ def _points(
     return points
 
 
-_ENDS = [f"{name}{end}" for name in ("ns", "exposed") for end in ("_low", "_high")]
+_ENDS = [f"{f.name}{end}" for f in FIGURES if f.interval for end in ("_low", "_high")]
 _SAID = ("series", "operation", "form", "mark", "remark", "launches")
 _DRAWN = (*_SAID, *(f.name for f in FIGURES), *_ENDS)
 

@@ -1,30 +1,37 @@
-"""The input of a report: record files, sorted into series (a machine, or one of several runs on
-it), summarised."""
+"""A page in words: record files, sorted into series (a machine, or one of several runs on it), with
+all that is said of them."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
 import io
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from linewright import wings
 from linewright.analysis import summarise
 from linewright.analysis.machine_answers import MachineAnswers
+from linewright.analysis.summary import Summary
 from linewright.errors import UserError, nothing_finished, one_line
+from linewright.families import CACHE, family_of
+from linewright.forms import made_of
 from linewright.records import files as record_files
-from linewright.say.cell_figures import cell_figures
-from linewright.say.columns import Column
-from linewright.say.document import Document, DrawnCell
+from linewright.say import cell_rows
+from linewright.say.cell_figures import cell_figures, rounded
+from linewright.say.document import Document, Section
 from linewright.say.explorer import colour_places
 from linewright.say.machine_document import document
-from linewright.schema import Context, Record
+from linewright.say.machine_lines import doubts, facts
+from linewright.say.page_sections import PageMachine, sections
+from linewright.say.sentence import Sentence, render_all, unique
+from linewright.say.verdict import areas
+from linewright.say.words import in_english
+from linewright.schema import Cell, Context, Record
 
 MOST_BYTES = 64 * 1024 * 1024
 """Different lines of all files together: a page embeds them and draws from memory, and browsers
@@ -35,78 +42,76 @@ LONGEST_LABEL = 48
 
 class Series(Struct, frozen=True, kw_only=True):
     """Everything that is drawn with one mark: a machine's records, or one of several runs on a
-    machine."""
+    machine, in words."""
 
     label: str
-    machine_id: str
     kind: str
     """``measured``, ``simulated``, ``published`` or ``emulated``: where the figures come from."""
-    files: list[str]
-    records: list[Record]
-    answers: MachineAnswers
     document: Document
-    """What `linewright show` says of it, with its cells."""
-
-    @property
-    def contexts(self) -> Sequence[Context]:
-        return self.answers.contexts
+    """What `linewright show` says of it."""
+    findings: list[tuple[str, list[Sentence]]]
+    """What was found, each area behind its title."""
+    facts: list[tuple[str, str]]
+    doubts: list[str]
+    """What a careful reader would ask about, the worst first."""
+    cells: list[dict[str, Any]]
+    """A row for each cell, by column."""
 
 
 class Material(Struct, frozen=True, kw_only=True):
-    """All series of a report and the compressed records behind them."""
+    """All that a page shows, in words and figures, and the compressed records behind it."""
 
     series: list[Series]
+    sections: list[Section]
     archive: bytes
     """The records, gzip-compressed JSON lines; the same input gives the same bytes."""
     warnings: list[str]
     """What was tolerated while reading."""
-    colours: dict[str, int] = {}
+    colours: dict[str, int]
     """Which of the page's colours each form has, by number."""
-    of_wings: list[Any] = []
-    """Sections of files that are no records, which wings read."""
+    code: frozenset[str]
+    """Names that sentences set as code."""
+    columns: list[CellColumn]
+    """Of the table of every cell."""
+    plans: list[str]
+    when: str
+    """Day of the first launch, and of the last one where that is another."""
 
     @property
     def several(self) -> bool:
         return len(self.series) > 1
 
-    def cells(self, operations: Collection[str]) -> list[DrawnCell]:
-        """What is drawn of every cell of these operations, each with its series' label."""
-        every = (found for series in self.series for found in self.cells_of(series.label))
-        return [(cell, row) for cell, row in every if cell.operation in operations]
-
-    def cells_of(self, label: str) -> list[DrawnCell]:
-        """The same of every cell of one series."""
-        series = self.series[self.labels.index(label)]
-        return [(cell, row | {"series": label}) for cell, row in series.document.cells]
-
-    def of_series(self, name: str, label: str, title: str, before: str = "") -> dict[str, str]:
-        """Id and title of the chart of one series; of the only one `title`."""
-        if not self.several:
-            return {"id": name, "title": title}
-        return {"id": f"{name}-{self.labels.index(label)}", "title": before + label}
-
-    def with_machine(self, columns: Sequence[Column]) -> list[Column]:
-        """Columns of rows that stand beside their series: with several, the machine's name stands
-        first."""
-        own = [Column(c.title, lambda row, c=c: c.value(row[0]), text=c.text) for c in columns]
-        machine = Column("machine", lambda row: row[-1].label, text=True)
-        return [machine, *own] if self.several else own
-
     @property
     def labels(self) -> list[str]:
         return [series.label for series in self.series]
 
-    @property
-    def plans(self) -> list[str]:
-        return list(dict.fromkeys(r.plan for series in self.series for r in series.records))
 
-    @property
-    def when(self) -> str:
-        """Day of the first launch, and of the last one where that is another."""
-        days = sorted(
-            {context.started_utc[:10] for series in self.series for context in series.contexts}
-        )
-        return one_line(days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}")
+class CellColumn(Struct, frozen=True, kw_only=True):
+    """A column of the table of every cell."""
+
+    name: str
+    label: str
+    number: bool
+    first: int | None
+    """Its place among those that are shown at first; None for those that are shown on request."""
+
+
+FIRST_COLUMNS = {
+    "machine": "machine",
+    "operation": "operation",
+    "form": "form",
+    "situation": "situation",
+    "issue_median_ns": "median ns",
+    "issue_low_ns": "low",
+    "issue_high_ns": "high",
+    "exposed_median_ns": "exposed ns",
+    "batch_p99_ns": "p99 ns",
+    "total_mops": "all Mop/s",
+    "width_bits": "bits",
+    "params": "parameters",
+    "flags": "flags",
+}
+"""Columns that are shown at first where their values differ, and their headings."""
 
 
 class _Part(Struct):
@@ -144,16 +149,82 @@ def gather(paths: Sequence[str], warn: Callable[[str], None]) -> Material:
         for part in _parts(path, archive, tolerate):
             _place(runs.setdefault(part.contexts[0].machine_id, []), part)
     archive_bytes = archive.close()
-    series = _series(runs)
-    if not any(s.answers.summaries for s in series):
+    runs_of = _runs(runs)
+    if not any(run.machine.answers.summaries for run in runs_of):
         raise nothing_finished(paths[0], "report")
+    series = [_worded(run) for run in runs_of]
+    drawn = [run.machine for run in runs_of]
+    made = sections(drawn)
+    # What wings bring stands behind the prices.
+    place = sum(section.id == "prices" for section in made)
+    cells = [cell for machine in drawn for cell in machine.cells]
     return Material(
         series=series,
+        sections=[*made[:place], *of_wings, *made[place:]],
         archive=archive_bytes,
         warnings=warnings,
-        of_wings=of_wings,
-        colours=colour_places(cell for one in series for cell in one.document.cells),
+        colours=colour_places(cells),
+        code=_code_names(cell for cell, _ in cells),
+        columns=_columns([row for one in series for row in one.cells]),
+        plans=unique(record.plan for run in runs_of for record in run.records),
+        when=_days(context for run in runs_of for context in run.machine.answers.contexts),
     )
+
+
+def _days(contexts: Iterable[Context]) -> str:
+    days = sorted({context.started_utc[:10] for context in contexts})
+    return one_line(days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}")
+
+
+def _code_names(cells: Iterable[Cell]) -> frozenset[str]:
+    """Forms that are no words of a sentence, as `mutex` is: those of instructions, and those with a
+    joint or a digit."""
+    return frozenset(
+        cell.form
+        for cell in cells
+        if not cell.form.isalpha()
+        or made_of(cell.form).instruction
+        or family_of(cell.operation) is CACHE
+    )
+
+
+def _columns(rows: Sequence[dict[str, Any]]) -> list[CellColumn]:
+    names = unique(name for row in rows for name in row)
+    first = [n for n in FIRST_COLUMNS if len({row.get(n) for row in rows}) > 1]
+    return [
+        CellColumn(
+            name=name,
+            label=FIRST_COLUMNS.get(name, in_english(name)),
+            number=any(isinstance(row.get(name), (int, float)) for row in rows),
+            first=first.index(name) if name in first else None,
+        )
+        for name in names
+    ]
+
+
+def _cell_rows(label: str, summaries: Sequence[Summary]) -> list[dict[str, Any]]:
+    """The rows of the CSV, and what it leaves out: the situation in words, each launch's median,
+    each thread's operations, where a form is performed."""
+    return [
+        {"machine": label}
+        | {name: rounded(v) if isinstance(v, float) else v for name, v in row.items()}
+        | {
+            "situation": s.cell.situation.words(),
+            "unit": s.unit,
+            "unit_medians_ns": " ".join(f"{value:.5g}" for value in s.unit_ns),
+            "thread_ops": " ".join(str(value) for value in s.thread_ops),
+            "nearness": s.nearness,
+        }
+        for s, row in zip(summaries, cell_rows.of_cells(summaries), strict=True)
+    ]
+
+
+class _Run(Struct, frozen=True, kw_only=True):
+    """A series with what its words are made of."""
+
+    machine: PageMachine
+    files: list[str]
+    records: list[Record]
 
 
 class _Archive:
@@ -222,7 +293,7 @@ def _place(runs: list[list[_Part]], part: _Part) -> None:
     runs.append([part])
 
 
-def _series(runs: dict[str, list[list[_Part]]]) -> list[Series]:
+def _runs(runs: dict[str, list[list[_Part]]]) -> list[_Run]:
     plain = [
         (
             machine,
@@ -244,20 +315,33 @@ def _series(runs: dict[str, list[list[_Part]]]) -> list[Series]:
             label = stem if again and len(runs) == 1 else f"{model} ({stem})"
         labels.append(label if label not in labels else f"{label} #{len(labels) + 1}")
     return [
-        Series(
-            label=label,
-            machine_id=machine,
-            kind=_kind(_contexts(run)),
+        _Run(
+            machine=PageMachine(
+                label=label,
+                answers=answers,
+                document=document(answers) if summaries else Document(),
+                cells=[(c, row | {"series": label}) for c, row in cell_figures(summaries)],
+            ),
             files=[one_line(part.file) for part in run],
             records=[r for part in run for r in part.records],
-            answers=answers,
-            document=replace(document(answers), cells=cell_figures(summaries))
-            if summaries
-            else Document(),
         )
-        for label, (machine, run, _, summaries) in zip(labels, plain, strict=True)
+        for label, (_, run, _, summaries) in zip(labels, plain, strict=True)
         for answers in [MachineAnswers(_contexts(run), summaries)]
     ]
+
+
+def _worded(run: _Run) -> Series:
+    machine, answers = run.machine, run.machine.answers
+    said = doubts(answers, machine.document, run.records)
+    return Series(
+        label=machine.label,
+        kind=_kind(answers.contexts),
+        document=machine.document,
+        findings=areas(answers),
+        facts=[*facts(answers.contexts), ("Files", ", ".join(run.files))],
+        doubts=[*map(one_line, render_all(said))],
+        cells=_cell_rows(machine.label, answers.summaries),
+    )
 
 
 def _contexts(run: list[_Part]) -> list[Context]:
@@ -275,7 +359,7 @@ def _model(run: list[_Part]) -> str:
     return f"{name} {context.arch}" if context.arch in ("i386", "generic") else name
 
 
-def _kind(contexts: list[Context]) -> str:
+def _kind(contexts: Sequence[Context]) -> str:
     if contexts[0].simulated:
         return "simulated"
     if contexts[0].target == "published":

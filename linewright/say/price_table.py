@@ -9,7 +9,7 @@ from linewright import numbers
 from linewright.analysis.price_list import Price
 from linewright.say.columns import Column, table_of
 from linewright.say.cost_words import figure_cell, figure_words
-from linewright.say.document import Bars, TableCell
+from linewright.say.document import Axis, Bars, TableCell
 from linewright.say.sentence import Sentence, sentence_as_written
 from linewright.say.words import FEW_LAUNCHES
 
@@ -74,6 +74,7 @@ def price_table(prices: Sequence[Price]) -> Bars:
         columns,
         prices,
         kind=Bars,
+        axis=Axis(name="ns", title="ns per operation", log=True),
         name="prices",
         what="price",
         bars=list(enumerate([*SIDES.values()][: 1 + contended], 1)),

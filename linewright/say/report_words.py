@@ -56,7 +56,6 @@ _CHARTS = {
     "readers": "Time of {operation} by form, with intervals; logarithmic.",
     "readers-both": "Each form as a point: reader cost across, grace-period cost upwards; both "
     "logarithmic.",
-    "prices": "Bars, ns per operation. {prices}",
 }
 """By chart, or by kind of chart, what it shows to those who do not see it."""
 AXES = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from linewright.errors import one_line
 from linewright.say.common_costs import common_costs, common_words, numbered
-from linewright.say.document import Document, TextTable, Topic, text_of
+from linewright.say.document import Chart, Document, TextTable, Topic, text_of
 from linewright.say.sentence import render, render_all
 
 LABELS = {"warning": "Warning", "uses": "Use", "settings": "Set", "limits": "Limit"}
@@ -30,6 +30,8 @@ def _of(document: Document) -> Iterator[str]:
     for block in document.blocks:
         if isinstance(block, TextTable):
             yield from _table(block)
+        elif isinstance(block, Chart):
+            yield f"{block.title}: {block.spoken}"
         elif block.name == "run":
             yield f"Run: {', '.join(render_all(block.lines))}."
         elif block.name != "facts" or not document.title:

@@ -64,18 +64,12 @@ class BarScale(NamedTuple):
 
 def scale_of(table: Bars, columns: int) -> BarScale | None:
     """The scale that holds every value but those beyond it; None without any."""
-    values = [v for row in table.rows for v in _values(table, row) if v <= table.beyond]
+    values = [v for row in table.rows for v in table.values_of(row) if v <= table.beyond]
     if not values:
         return None
     low = 10.0 ** math.floor(math.log10(min(values)))
     high = 10.0 ** math.ceil(math.log10(max(values)))
     return BarScale(low, max(high, 10 * low), columns)
-
-
-def _values(table: Bars, row: BarRow) -> list[float]:
-    """What the bar of a row shows."""
-    cells = (row[n] for n, _ in table.bars)
-    return [c.value for c in cells if isinstance(c, TableCell) and c.value and c.value > 0]
 
 
 def bar(values: Sequence[float], beyond: float, scale: BarScale, signs: Signs) -> str:
@@ -109,7 +103,7 @@ def chart(table: Bars, most: int, width: int, encoding: str) -> Table:
             headings=[*shown.headings, scale.axis()],
             left=[*shown.left, True],
             rows=[
-                [*texts, bar(_values(table, row), table.beyond, scale, signs)]
+                [*texts, bar(table.values_of(row), table.beyond, scale, signs)]
                 for texts, row in zip(shown.rows, rows, strict=True)
             ],
         )

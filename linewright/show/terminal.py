@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -9,14 +10,16 @@ import msgspec
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from linewright import numbers
 from linewright.errors import one_line
-from linewright.say.common_costs import numbered
+from linewright.say.columns import Column, table_of
+from linewright.say.common_costs import CommonCost, common_costs, numbered
 from linewright.say.document import Document, TableCell, TextTable
+from linewright.say.price_table import in_signs
 from linewright.say.sentence import Sentence, render, render_all
 from linewright.show.console import width_of
 from linewright.show.one_screen import fitted, more, print_blocks
 from linewright.show.price_bars import chart
-from linewright.show.side_by_side import side_by_side
 from linewright.show.text_tables import legend_of, narrowed, table
 
 _SHORTER = (
@@ -42,7 +45,7 @@ def print_documents(screens: Sequence[Document], console: Console) -> None:
         print_blocks(_fitted(screen, console), console)
     if len(screens) > 1:
         console.print()
-        print_blocks(side_by_side(screens, width_of(console)), console)
+        print_blocks(_side_by_side(screens, width_of(console)), console)
 
 
 def _fitted(screen: Document, console: Console) -> list[RenderableType]:
@@ -126,3 +129,46 @@ def _limits(screen: Document, most: int, width: int) -> Iterator[Text]:
         yield from _wrapped(_text(line), "", width)
     if len(lines) > most:
         yield Text(more(len(lines) - most, "limit", "show --all FILE", " and every figure"))
+
+
+# ---- several machines --------------------------------------------------------------------------
+
+NAME_COLUMNS = (14, 34)
+"""Shortest and longest room for a machine's name in a heading."""
+RATIO_COLUMNS = 16
+"""Room for the ratio of two machines."""
+
+
+def _side_by_side(screens: Sequence[Document], width: int) -> list[RenderableType]:
+    """A table of the common costs; machines that the width has no room for are named below it."""
+    rows = common_costs(screens)
+    if not rows:
+        return [Text("The machines have no cost in common.")]
+    space = max(len(row.name) for row in rows) + 1
+    shortest, longest = NAME_COLUMNS
+    most = min(len(screens), max(1, (width - space) // (shortest + 1)))
+    room = min(longest, (width - space - (len(screens) == 2) * RATIO_COLUMNS) // most - 1)
+    columns: list[Column[CommonCost]] = [
+        Column("ns per operation", lambda row: row.name, text=True),
+        *(
+            Column(
+                _short(screen.title, room),
+                lambda row, n=n: row.costs[n] or numbers.ABSENT,
+            )
+            for n, screen in enumerate(screens[:most])
+        ),
+    ]
+    if len(screens) == 2:
+        columns.append(Column("second", lambda row: in_signs(row.ratio) or "?"))
+    made: list[RenderableType] = [table(table_of("The machines beside each other", columns, rows))]
+    if len(screens) > most:
+        made.append(Text(f"{len(screens) - most} more machines: linewright report shows all."))
+    return made
+
+
+def _short(title: str, room: int) -> str:
+    """A machine's name; where it is too long its beginning, and its number."""
+    if len(title) <= room:
+        return title
+    mark = re.search(r"( #[0-9]+)?$", title)[0]
+    return f"{title[: room - len(mark) - 1]}…{mark}"

@@ -1,80 +1,373 @@
-"""What Vega-Lite charts share: colours and shapes by name, axes, tooltips, points with intervals,
-tiles."""
+"""Draws the charts and bars of a document by Vega-Lite: points with intervals, lines, tiles, bars;
+it knows no form, no operation and no situation, only axes, colours and rows."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import altair as alt
 from msgspec.structs import asdict
 
-from linewright.say.cell_figures import ENDS
-from linewright.say.document import Axis, Explorer
-from linewright.say.page_material import Material
+from linewright.say.document import Axis, Bars, Chart, Explorer, Selection, TableCell
 from linewright.say.sentence import unique
-from linewright.show.report import facts
-from linewright.show.report.parts import Chart, Control
 
-ROW_PX = 24
-"""Height of one form's row."""
-SHAPES = [
-    "circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right",
-    "triangle-left",
-]  # fmt: skip
+ENDS = ("", "_low", "_high")
+"""What stands behind a figure's name: of its middle, and of the ends of its interval."""
+ROW_PX, BAR_ROW_PX, HEIGHT = 24, 30, 300
+LABEL_PX = 190
+"""Room for what stands beside a bar."""
+SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 DASHES = [[1, 0], [6, 4], [2, 3], [10, 4, 2, 4], [4, 2], [12, 6]]
+PLAIN = ".6~g"
+"""Numbers on axes: no exponent below a million."""
+REACH = 5.0
+"""How many times beyond the smallest and the largest median a logarithmic axis goes for an
+interval's sake."""
 
 
-def base(rows: list[dict[str, Any]], *filters: str) -> alt.Chart:
-    """A chart of the rows that pass every filter."""
+class Canvas:
+    """Draws the charts of one page: which machines are told apart there, and who has which
+    colour."""
+
+    def __init__(self, machines: Sequence[str], colours: dict[str, int]) -> None:
+        self.machines, self.colours = machines, colours
+
+    def specification(self, block: Chart | Bars) -> dict[str, Any]:
+        """The block as a Vega-Lite specification, with the room that the page's script gives it."""
+        if isinstance(block, Bars):
+            return _bars(block)
+        draw = {
+            "points": self._points,
+            "scatter": self._scatter,
+            "lines": self._lines,
+            "tiles": self._tiles,
+        }
+        return draw[block.kind](block)
+
+    def _hue(self, forms: Sequence[str], legend: bool = True) -> alt.Color:
+        """Colour by the form: the page's own for each, and no other name in the legend."""
+        numbers = {self.colours[form]: form for form in forms}
+        # A scale gives colours by place: names of no form stand where other forms have theirs.
+        domain = [numbers.get(n, f"({n})") for n in range(max(numbers, default=-1) + 1)]
+        listed = alt.Legend(values=list(forms), title=None) if legend else None
+        return alt.Color("form:N", scale=alt.Scale(domain=domain), legend=listed)
+
+    def _shape(self) -> alt.Shape:
+        """Of several machines each has its own."""
+        return alt.Shape(
+            "series:N",
+            scale=alt.Scale(domain=list(self.machines), range=SHAPES),
+            legend=_legend(self.machines),
+        )
+
+    def _points(self, chart: Chart) -> dict[str, Any]:
+        """A line for each name, a lane of it for each machine (and form, where a line has
+        several), in the colour of the form."""
+        name, value, rows = chart.y.name, chart.x.name, chart.rows
+        forms = unique(row["form"] for row in rows)
+        mixed = any(len({r["form"] for r in rows if r[name] == one}) > 1 for one in chart.y.places)
+        rows = [row | {"lane": f"{row['form'] if mixed else ''} {row['series']}"} for row in rows]
+        order = lambda row: (forms.index(row["form"]), self.machines.index(row["series"]))
+        lanes = unique(row["lane"] for row in sorted(rows, key=order))
+        rows, place = _value(chart.x, rows, chart.choices)
+        drawn = _base(rows, chart.choices)
+        where: dict[str, Any] = {"y": alt.Y(f"{name}:N", title=None, sort=chart.y.places)}
+        if len(lanes) > 1:
+            where["yOffset"] = alt.YOffset("lane:N", scale=alt.Scale(domain=lanes))
+        shared = {"color": self._hue(forms, legend=mixed), **where}
+        layers = [
+            drawn.mark_rule(strokeWidth=2).encode(
+                x=alt.X(f"{value}_from:Q", title=chart.x.title), x2=f"{value}_to:Q", **shared
+            ),
+            drawn.mark_point(filled=True).encode(
+                x=alt.X(f"{value}:Q", title=chart.x.title, **place),
+                shape=self._shape(),
+                tooltip=_tip(chart.tips),
+                **shared,
+            ),
+            _doubts(drawn, {"x": f"{value}_to:Q", **where}, align="left", dx=5),
+        ]
+        rows_px = ROW_PX + 9 * max(0, len(lanes) - 2)
+        left = _beside(chart.y.places)
+        height = max(rows_px * len(chart.y.places), 3 * ROW_PX)
+        return _finish(alt.layer(*layers), height, chart.choices, left=left, least=180 + left)
+
+    def _scatter(self, chart: Chart) -> dict[str, Any]:
+        """Each row as a point with an interval on both axes."""
+        rows, across = _value(chart.x, chart.rows)
+        rows, up = _value(chart.y, rows)
+        drawn, x, y = _base(rows), chart.x, chart.y
+        places = {
+            "x": alt.X(f"{x.name}:Q", title=x.title, **across),
+            "y": alt.Y(f"{y.name}:Q", title=y.title, **up),
+        }
+        colour = self._hue(unique(row["form"] for row in rows))
+        layers = [
+            drawn.mark_rule().encode(
+                x=alt.X(f"{x.name}_from:Q", title=x.title),
+                x2=f"{x.name}_to:Q",
+                y=places["y"],
+                color=colour,
+            ),
+            drawn.mark_rule().encode(
+                y=alt.Y(f"{y.name}_from:Q", title=y.title),
+                y2=f"{y.name}_to:Q",
+                x=places["x"],
+                color=colour,
+            ),
+            drawn.mark_point(filled=True, size=110).encode(
+                color=colour, shape=self._shape(), tooltip=_tip(chart.tips), **places
+            ),
+        ]
+        return _finish(alt.layer(*layers), HEIGHT, chart.choices)
+
+    def _lines(self, chart: Chart) -> dict[str, Any]:
+        """A line for each form, machine and stroke over the places of the horizontal axis, or over
+        what was fitted to them."""
+        value, title = chart.y.name, chart.y.title
+        rows, up = _value(chart.y, chart.rows, chart.choices)
+        drawn = _base(rows, chart.choices)
+        strokes = chart.strokes or Axis(name="series", title="", places=list(self.machines))
+        keys = " + ".join(f"datum.{name}" for name in unique(("form", "series", strokes.name)))
+        drawn = drawn.transform_calculate(key=keys)
+        x = alt.X(
+            f"{chart.x.name}:O",
+            title=chart.x.title,
+            sort=chart.x.places,
+            scale=alt.Scale(type="point", padding=0.3, domain=chart.x.places),
+            axis=alt.Axis(labelAngle=0),
+        )
+        colour = self._hue(unique(row["form"] for row in rows))
+        shared = {"x": x, "color": colour, "detail": "key:N"}
+        y, lines = alt.Y(f"{value}:Q", title=title, **up), drawn
+        height = y
+        if chart.fitted:
+            lines = drawn.transform_filter(f"datum.{chart.fitted} > 0")
+            height = alt.Y(f"{chart.fitted}:Q", title=title)
+        layers = [
+            drawn.mark_rule(strokeWidth=2).encode(
+                y=alt.Y(f"{value}_from:Q", title=title), y2=f"{value}_to:Q", **shared
+            ),
+            lines.mark_line().encode(y=height, strokeDash=_dash(strokes), **shared),
+            drawn.mark_point(filled=True).encode(
+                y=y, tooltip=_tip(chart.tips), shape=self._shape(), **shared
+            ),
+        ]
+        return _finish(alt.layer(*layers), HEIGHT, chart.choices)
+
+    def _tiles(self, chart: Chart) -> dict[str, Any]:
+        """Coloured rectangles with their values, the heat from cheap to expensive."""
+        columns = len({(row.get(_facet(chart)), row[chart.x.name]) for row in chart.rows})
+        square = not chart.facet
+        step = (40 if columns <= 12 else 24 if columns <= 32 else 12) if square else STEP
+        drawn = _tile_layers(chart, 11 if square else 10.5, step >= STEP).properties(
+            width=alt.Step(step), height=alt.Step(step if square else TILE_ROW_PX)
+        )
+        left = _beside(chart.y.places) - BETWEEN
+        if chart.facet is None:
+            return _finish(drawn, None, chart.choices, fills=False, left=left)
+        header = alt.Header(title=chart.facet.title, titleAnchor="start", labelAnchor="start")
+        facet = alt.Facet(f"{chart.facet.name}:N", sort=chart.facet.places, header=header)
+        faceted = drawn.facet(
+            facet,
+            columns=min(ABREAST, len(chart.facet.places)),
+            spacing={"column": BETWEEN, "row": 2 * BETWEEN},
+        )
+        abreast = BETWEEN + step * len({row[chart.x.name] for row in chart.rows})
+        return _finish(faceted, None, chart.choices, fills=False, left=left, abreast=abreast)
+
+    def asked(self, block: Explorer) -> dict[str, Any]:
+        """What the page's script needs to draw any of it: a chart for each figure, without rows,
+        and without the names and places that it fills in."""
+        return asdict(block) | {
+            "figures": [{"spec": self._asked(axis)} | asdict(axis) for axis in block.figures],
+            "axes": [asdict(axis) for axis in block.axes],
+            "colours": self.colours,
+        }
+
+    def _asked(self, figure: Axis) -> dict[str, Any]:
+        drawn, name = alt.Chart(alt.NamedData("rows")), figure.name
+        fields = [("series", "machine"), ("form", "form"), ("place", "at"), ("held", "held")]
+        ends = [(f"{name}_low:q", "from"), (f"{name}_high:q", "to")] if figure.interval else []
+        scale = {"type": "log", "nice": False} if figure.log else {"zero": True, "nice": True}
+        y = alt.Y(
+            f"{name}:Q",
+            title=figure.title,
+            scale=alt.Scale(**scale),
+            axis=alt.Axis(format=PLAIN, tickCount=6),
+        )
+        names = alt.Legend(title=None)
+        several = Axis(name="series", title="", places=list(self.machines))
+        stroke = {"strokeDash": _dash(several)} if len(self.machines) > 1 else {}
+        tips = [*fields, (f"{name}:q", figure.title), *ends]
+        layers = [
+            drawn.mark_line(clip=True).encode(**stroke),
+            drawn.mark_point(filled=True, clip=True).encode(
+                shape=alt.Shape("form:N", legend=names),
+                tooltip=_tip([*tips, ("launches", "launches"), ("remark", "note")]),
+            ),
+            _doubts(drawn, {}, dy=-11),
+        ]
+        if figure.interval:
+            reach = {"y": alt.Y(f"{name}_low:Q", title=figure.title), "y2": f"{name}_high:Q"}
+            layers.insert(0, drawn.mark_rule(clip=True, strokeWidth=2).encode(**reach))
+        chart = alt.layer(*layers).encode(
+            x=alt.X("place:N", axis=alt.Axis(labelAngle=0)),
+            xOffset=alt.XOffset("name:N"),
+            y=y,
+            color=alt.Color("form:N", legend=names),
+            detail="name:N",
+        )
+        return _finish(chart, 340)
+
+
+# ---- bars --------------------------------------------------------------------------------------
+
+
+def _bars(table: Bars) -> dict[str, Any]:
+    """A group of bars for each row, one for each column that is drawn, on a logarithmic scale;
+    what stands last in the table stands beside the last bar."""
+    rows = [row for cells in table.rows for row in _bar_rows(table, cells)]
+    names = unique(row["name"] for row in rows)
+    least = 10.0 ** math.floor(math.log10(min(row["ns"] for row in rows)))
+    for row in rows:
+        row["low"] = None if row["ns_low"] is None else max(least, row["ns_low"])
+        row["beside"] = max(row["ns"], row["ns_high"] or 0)
+    most = max(10 * least, *(row["beside"] for row in rows))
+    title, known = table.axis.title, [side for _, side in table.bars]
+    sides = [side for side in known if any(row["side"] == side for row in rows)]
+    x = alt.X(
+        "ns:Q",
+        title=title,
+        scale=alt.Scale(type="log", domain=[least, most], nice=False),
+        axis=alt.Axis(values=[t for t in ticks([least, most]) if least <= t <= most], format=PLAIN),
+    )
+    drawn = _base(rows).transform_calculate(least=str(least))
+    shared = {
+        "y": alt.Y("name:N", sort=names, title=None, axis=alt.Axis(labelLimit=320)),
+        "yOffset": alt.YOffset("side:N", scale=alt.Scale(domain=sides)),
+    }
+    colour = alt.Color(
+        "side:N",
+        scale=alt.Scale(domain=known, range="diverging"),
+        legend=alt.Legend(values=sides, title=None),
+    )
+    tips = [("name", table.what), ("side", "situation"), ("ns:q", "ns")]
+    tips += [("ns_low:q", "from"), ("ns_high:q", "to")]
+    layers = [
+        drawn.mark_bar(cornerRadiusEnd=3).encode(
+            x=x, x2="least:Q", color=colour, tooltip=_tip(tips), **shared
+        ),
+        drawn.mark_rule(strokeWidth=2).encode(
+            x=alt.X("low:Q", title=title), x2="ns_high:Q", **shared
+        ),
+        drawn.mark_text(align="left", dx=5, fontSize=11).encode(
+            x=alt.X("beside:Q", title=title), text="text:N", **shared
+        ),
+    ]
+    left = _beside(names)
+    height = BAR_ROW_PX * len(names)
+    return _finish(alt.layer(*layers), height, left=left, least=left + LABEL_PX + 160)
+
+
+def _bar_rows(table: Bars, cells: list[str | TableCell]) -> list[dict[str, Any]]:
+    made = [
+        {
+            "name": cells[0],
+            "side": side,
+            "ns": cell.value,
+            "ns_low": cell.low,
+            "ns_high": cell.high,
+            "text": cell.text,
+        }
+        for place, side in table.bars
+        if isinstance(cell := cells[place], TableCell) and cell.value and cell.value > 0
+    ]
+    if made and cells[-1] not in ("", "1"):
+        made[-1]["text"] += f" · {cells[-1]}"
+    return made
+
+
+# ---- tiles -------------------------------------------------------------------------------------
+
+STEP, TILE_ROW_PX, BETWEEN = 40, 23, 14
+ABREAST = 3
+"""Parts side by side in a picture; the page's script puts as many as there is room for."""
+_SAID = "abs({0}) < 9.95 ? '.2f' : abs({0}) < 99.5 ? '.1f' : abs({0}) < 9999 ? '.0f' : '.1~e'"
+"""Three digits for any size, as a Vega expression."""
+
+
+def _facet(chart: Chart) -> str:
+    return chart.facet.name if chart.facet else ""
+
+
+def _tile_layers(chart: Chart, size: float, texts: bool) -> alt.LayerChart:
+    """The values on their colours in the ink with more contrast, with a mark of doubt.
+
+    A text of its own, since many fonts have no such sign, and all of a text takes the font that
+    has."""
+    asked = [choice for choice in chart.choices if choice.signal == "shade"]
+    value, heat = f"datum.{chart.shades[0].name}", "datum.value"
+    scale: dict[str, Any] = {"range": "heatmap", "zero": False}
+    if asked:
+        ends = f"({json.dumps({shade.name: shade.ends for shade in chart.shades})})[shade]"
+        value, heat = "datum[shade]", f"max(datum.value, {ends}[0])"
+        domain = [alt.ExprRef(f"{ends}[{n}]") for n in (0, 1)]
+        scale = {"range": "heatmap", "type": "log", "nice": False, "domain": domain}
+    drawn = (
+        _base(chart.rows, [choice for choice in chart.choices if choice not in asked])
+        .transform_calculate(value=value)
+        .transform_filter("isValid(datum.value)")
+        .transform_calculate(heat=heat, said=f"format(datum.value, {_SAID.format('datum.value')})")
+    )
+    colour = alt.Color(
+        "heat:Q",
+        scale=alt.Scale(**scale),
+        legend=alt.Legend(title=chart.legend, gradientLength=200, format=PLAIN, tickCount=4),
+    )
+    axis = alt.Axis(labelAngle=0, orient="bottom" if chart.facet else "top")
+    across = chart.x.places or alt.Undefined
+    place = {
+        "x": alt.X(f"{chart.x.name}:O", title=chart.x.title or None, sort=across, axis=axis),
+        "y": alt.Y(
+            f"{chart.y.name}:N", title=None, sort=chart.y.places, axis=alt.Axis(labelLimit=360)
+        ),
+    }
+    layers = [
+        drawn.mark_rect(style="tile", cornerRadius=3).encode(
+            color=colour, tooltip=_tip(chart.tips), **place
+        )
+    ]
+    if texts:
+        on = "contrast('{}', scale('color', datum.heat))"
+        ink = f"{on.format('#ffffff')} >= {on.format('#16191d')} ? '#ffffff' : '#16191d'"
+        style = {"color": alt.ExprRef(ink)}
+        marked = drawn.transform_filter("datum.mark")
+        layers += [
+            drawn.mark_text(fontSize=size, **style).encode(text="said:N", **place),
+            marked.mark_text(fontSize=size - 3, align="left", dx=1.2 * size, **style).encode(
+                text="mark:N", **place
+            ),
+        ]
+    return alt.layer(*layers)
+
+
+# ---- what charts share -------------------------------------------------------------------------
+
+
+def _base(rows: list[dict[str, Any]], choices: Sequence[Selection] = ()) -> alt.Chart:
+    """A chart of the rows that have what each choice above it names."""
     chart = alt.Chart(alt.InlineData(values=rows))
-    for text in filters:
-        chart = chart.transform_filter(text)
+    for choice in choices:
+        chart = chart.transform_filter(f"datum.{choice.signal} == {choice.signal}")
     return chart
 
 
-def hue(material: Material, forms: Sequence[str], legend: bool = True) -> alt.Color:
-    """Colour by the form: the page's own for each, and no other name in the legend."""
-    numbers = {material.colours[form]: form for form in forms}
-    # A scale gives colours by place: names of no form stand where other forms have theirs.
-    domain = [numbers.get(n, f"({n})") for n in range(max(numbers, default=-1) + 1)]
-    listed = alt.Legend(values=list(forms), title=None) if legend else None
-    return alt.Color("form:N", scale=alt.Scale(domain=domain), legend=listed)
-
-
-def shape(field: str, domain: Sequence[str], rows: Sequence[dict[str, Any]]) -> alt.Shape:
-    """Form of a point by a name; the legend lists what the rows have."""
-    return alt.Shape(
-        f"{field}:N",
-        scale=alt.Scale(domain=list(domain), range=SHAPES),
-        legend=_legend(field, domain, rows),
-    )
-
-
-def _legend(
-    field: str, domain: Sequence[str], rows: Sequence[dict[str, Any]], **more: Any
-) -> alt.Legend | None:
-    present = [value for value in domain if any(row[field] == value for row in rows)]
-    return alt.Legend(title=None, values=present, **more) if len(domain) > 1 else None
-
-
-def strokes(labels: Sequence[str]) -> dict[str, alt.StrokeDash]:
-    """How lines of several machines are told apart; nothing for one."""
-    return {"strokeDash": dash("series", labels)} if len(labels) > 1 else {}
-
-
-def dash(field: str, domain: Sequence[str]) -> alt.StrokeDash:
-    legend = alt.Legend(title=None, symbolType="stroke") if len(domain) > 1 else None
-    scale = alt.Scale(
-        domain=list(domain), range=[DASHES[i % len(DASHES)] for i in range(len(domain))]
-    )
-    return alt.StrokeDash(f"{field}:N", scale=scale, legend=legend)
-
-
-def tip(*fields: tuple[str, str]) -> list[alt.Tooltip]:
+def _tip(fields: Iterable[tuple[str, str]]) -> list[alt.Tooltip]:
     """Tooltip lines of (field, title); numbers, whose fields end in ``:q``, to four digits."""
     return [
         alt.Tooltip(field[:-2], type="quantitative", title=title, format=".4~g")
@@ -84,21 +377,20 @@ def tip(*fields: tuple[str, str]) -> list[alt.Tooltip]:
     ]
 
 
-def ends(name: str) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Fields of a tooltip for the ends of an interval."""
-    return (f"{name}_low:q", "from"), (f"{name}_high:q", "to")
+def _dash(axis: Axis) -> alt.StrokeDash:
+    legend = _legend(axis.places, symbolType="stroke")
+    scale = alt.Scale(
+        domain=axis.places, range=[DASHES[n % len(DASHES)] for n in range(len(axis.places))]
+    )
+    return alt.StrokeDash(f"{axis.name}:N", scale=scale, legend=legend)
 
 
-CELL_TIP = (
-    ("series", "machine"),
-    ("form", "form"),
-    ("contention", "contention"),
-    ("work", "units of work"),
-)
-NS_TIP = (("ns:q", "ns, median"), *ends("ns"), ("launches", "launches"), ("remark", "note"))
+def _legend(names: Sequence[str], **more: Any) -> alt.Legend | None:
+    """The names; nothing for one, which nothing is told apart by."""
+    return alt.Legend(title=None, values=list(names), **more) if len(names) > 1 else None
 
 
-def doubts(drawn: alt.Chart, where: dict[str, Any], **style: Any) -> alt.Chart:
+def _doubts(drawn: alt.Chart, where: dict[str, Any], **style: Any) -> alt.Chart:
     """The marks of doubt beside points."""
     return (
         drawn.transform_filter("datum.mark != ''")
@@ -107,19 +399,86 @@ def doubts(drawn: alt.Chart, where: dict[str, Any], **style: Any) -> alt.Chart:
     )
 
 
-def finish(
+def _value(
+    axis: Axis, rows: list[dict[str, Any]], choices: Sequence[Selection] = ()
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The rows with ``NAME_from`` and ``NAME_to``, the drawn part of each interval, which on a
+    logarithmic axis ends at the chart's edge; and the axis for them, one for each choice."""
+    signal = choices[0].signal if choices and axis.log else ""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(row[signal] if signal else "", []).append(row)
+    drawn = {key: [_within(axis, own, row) for row in own] for key, own in groups.items()}
+    every = [row for own in drawn.values() for row in own]
+    if not axis.log:
+        shown = alt.Axis(tickCount=5, format=PLAIN)
+        return every, {"scale": alt.Scale(zero=True, nice=True), "axis": shown}
+    fields = [axis.name + end for end in ("", "_from", "_to")]
+    by_value = {k: ticks(row[f] for row in own for f in fields) for k, own in drawn.items()}
+    places: Any = next(iter(by_value.values()), [])
+    if len(by_value) > 1:
+        places = alt.ExprRef(f"({json.dumps(by_value)})[{signal}]")
+    return every, {
+        "scale": alt.Scale(type="log", nice=False, padding=12),
+        "axis": alt.Axis(values=places, format=PLAIN, labelOverlap="greedy", labelSeparation=4),
+    }
+
+
+def _within(axis: Axis, own: list[dict[str, Any]], row: dict[str, Any]) -> dict[str, Any]:
+    low, high = row.get(f"{axis.name}_low"), row.get(f"{axis.name}_high")
+    if axis.log and low is not None and high is not None:
+        known = [v for r in own if (v := r[axis.name]) is not None and v > 0]
+        low, high = max(low, min(known) / REACH), min(high, max(known) * REACH)
+    return row | {f"{axis.name}_from": low, f"{axis.name}_to": high}
+
+
+def ticks(values: Iterable[float | None]) -> list[float]:
+    """Ticks of a logarithmic axis: powers of ten over many decades, 1, 2 and 5 over few, even steps
+    over less."""
+    known = [v for v in values if v is not None and v > 0]
+    if not known:
+        return []
+    low, high = min(known), max(known)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1, 2, 5) if high <= 1500 * low else (1,)
+    choices = []
+    if high >= 4 * low:
+        choices.append([float(f"{step}e{power}") for power in powers for step in steps])
+    for parts in (3, 6):
+        step = _even((high - low) / parts or high / 10)
+        counts = range(max(1, math.ceil(low / step) - 1), math.floor(high / step) + 2)
+        choices.append([float(f"{step * n:.6g}") for n in counts])
+    return next(
+        (places for places in choices if sum(low <= place <= high for place in places) > 1),
+        choices[-1],
+    )
+
+
+def _even(size: float) -> float:
+    """The next 1, 2 or 5 of a decade."""
+    decade = 10 ** math.floor(math.log10(size))
+    return next(step * decade for step in (1, 2, 5, 10) if step * decade >= size * 0.999)
+
+
+def _beside(names: Iterable[str]) -> int:
+    """Pixels that names of rows take."""
+    return 20 + 7 * max(map(len, names), default=0)
+
+
+def _finish(
     chart: alt.TopLevelMixin,
     height: int | None = None,
-    controls: Sequence[Control] = (),
+    choices: Sequence[Selection] = (),
     fills: bool = True,
     left: int = 40,
     abreast: int = 0,
+    least: int = 0,
 ) -> dict[str, Any]:
     """The chart's specification; one that fills takes its container's width. `left`: pixels that
     row names take; `abreast`: pixels of each of its parts, of which the page puts as many side by
-    side as there is room for."""
-    for control in controls:
-        chart = chart.add_params(alt.param(name=control.signal, value=control.options[0][0]))
+    side as there is room for; `least`: pixels below which it scrolls rather than shrinks."""
+    for choice in choices:
+        chart = chart.add_params(alt.param(name=choice.signal, value=choice.options[0][0]))
     if fills:
         chart = chart.properties(
             width="container", autosize=alt.AutoSizeParams(type="fit-x", contains="padding")
@@ -129,12 +488,13 @@ def finish(
     # A test holds every chart against Vega-Lite's schema, which takes as long as the rest of it.
     spec = chart.to_dict(validate=False)
     spec.pop("config", None)  # the theme's business
-    chosen = [value for control in controls for value, _ in control.options]
+    chosen = [value for choice in choices for value, _ in choice.options]
     spec["datasets"] = _named_alone(spec, chosen)
     spec["usermeta"] = {
         "legend": max((len(name) for name in _legend_names(spec)), default=0),
         "left": left,
         "abreast": abreast,
+        "least": least,
     }
     return spec
 
@@ -158,289 +518,3 @@ def _legend_names(part: Any) -> Iterable[str]:
     if not isinstance(part, str) and isinstance(part, Iterable):
         for inner in part:
             yield from _legend_names(inner)
-
-
-def ticks(values: Iterable[float | None]) -> list[float]:
-    """Ticks of a logarithmic axis: powers of ten over many decades, 1, 2 and 5 over few, even steps
-    over less."""
-    known = [v for v in values if v is not None and v > 0]
-    if not known:
-        return []
-    low, high = min(known), max(known)
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    choices = (
-        [
-            [
-                float(f"{step}e{power}")
-                for power in powers
-                for step in ((1, 2, 5) if high <= 1500 * low else (1,))
-            ]
-        ]
-        if high >= 4 * low
-        else []
-    )
-    for parts in (3, 6):
-        step = _even((high - low) / parts or high / 10)
-        choices.append(
-            [
-                float(f"{step * i:.6g}")
-                for i in range(max(1, math.ceil(low / step) - 1), math.floor(high / step) + 2)
-            ]
-        )
-    return next(
-        (places for places in choices if sum(low <= place <= high for place in places) > 1),
-        choices[-1],
-    )
-
-
-def _even(size: float) -> float:
-    """The next 1, 2 or 5 of a decade."""
-    decade = 10 ** math.floor(math.log10(size))
-    return next(step * decade for step in (1, 2, 5, 10) if step * decade >= size * 0.999)
-
-
-PLAIN = ".6~g"
-"""Numbers on axes: no exponent below a million."""
-
-
-def log_axis(
-    seen: Iterable[float | None] | Mapping[str, Iterable[float | None]], signal: str = ""
-) -> dict[str, Any]:
-    """Scale and axis for positive values over decades; a mapping has what is seen for each value of
-    the signal."""
-    by_value = {k: ticks(v) for k, v in (seen if isinstance(seen, Mapping) else {"": seen}).items()}
-    places: Any = next(iter(by_value.values()), [])
-    if len(by_value) > 1:
-        places = alt.ExprRef(f"({json.dumps(by_value)})[{signal}]")
-    return {
-        "scale": alt.Scale(type="log", nice=False, padding=12),
-        "axis": alt.Axis(values=places, format=PLAIN, labelOverlap="greedy", labelSeparation=4),
-    }
-
-
-def log_axis_of(rows: Sequence[dict[str, Any]], value: str, field: str, control: Control) -> dict:
-    """The same for a value of the rows, for each choice of what `field` is."""
-    own = {
-        k: [row[value + end] for row in rows if row[field] == k for end in ENDS]
-        for k, _ in control.options
-    }
-    return log_axis(own, control.signal)
-
-
-def beside(names: Iterable[str]) -> int:
-    """Pixels that names of rows take."""
-    return 20 + 7 * max(map(len, names), default=0)
-
-
-REACH = 5.0
-"""How many times beyond the smallest and the largest median a logarithmic axis goes for an
-interval's sake."""
-
-
-def within(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    """The rows with `NAME_from` and `NAME_to`: the drawn part of each interval, which ends at the
-    chart's edge."""
-    known = [row[name] for row in rows if row.get(name) is not None and row[name] > 0]
-    least, most = (min(known) / REACH, max(known) * REACH) if known else (0.0, 0.0)
-    low, high = f"{name}_low", f"{name}_high"
-    return [
-        row
-        | {
-            f"{name}_from": None if row.get(low) is None else facts.rounded(max(row[low], least)),
-            f"{name}_to": None if row.get(high) is None else facts.rounded(min(row[high], most)),
-        }
-        for row in rows
-    ]
-
-
-def _logarithmic(
-    rows: list[dict[str, Any]], value: str, apart: str
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The rows with the drawn parts of their intervals, and a logarithmic axis for them: one for
-    each value of the field `apart`."""
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault(row.get(apart, ""), []).append(row)
-    groups = {key: within(members, value) for key, members in groups.items()}
-    places = log_axis(
-        {
-            key: [r[value + end] for r in members for end in ("", "_from", "_to")]
-            for key, members in groups.items()
-        },
-        apart,
-    )
-    return [row for members in groups.values() for row in members], places
-
-
-def by_name(
-    rows: list[dict[str, Any]],
-    material: Material,
-    tooltip: Sequence[tuple[str, str]],
-    *,
-    name: str = "form",
-    axis: str = "ns per operation",
-    log: bool = True,
-    apart: str = "",
-    controls: Sequence[Control] = (),
-    **chart: Any,
-) -> Chart:
-    """Times as points with their intervals as whiskers: in a line for each `name`, in a lane of it
-    for each machine (and form, where a line has several), in the colour of the form.
-
-    `apart` is both a field and the signal that picks one of its values: the others are not seen.
-    `chart`: the other fields of a `Chart`."""
-    names, labels = unique(row[name] for row in rows), material.labels
-    forms = unique(row["form"] for row in rows)
-    mixed = any(len({r["form"] for r in rows if r[name] == one}) > 1 for one in names)
-    rows = [row | {"lane": f"{row['form'] if mixed else ''} {row['series']}"} for row in rows]
-    ordered = sorted(rows, key=lambda r: (forms.index(r["form"]), labels.index(r["series"])))
-    lanes = unique(row["lane"] for row in ordered)
-    crowd = max((len({r["lane"] for r in rows if r[name] == one}) for one in names), default=0)
-    low, high = "ns_low", "ns_high"
-    places: dict[str, Any] = {
-        "scale": alt.Scale(zero=True, nice=True),
-        "axis": alt.Axis(tickCount=5, format=PLAIN),
-    }
-    if log:
-        rows, places = _logarithmic(rows, "ns", apart)
-        low, high = "ns_from", "ns_to"
-    drawn = base(rows, *([f"datum.{apart} == {apart}"] if apart else []))
-    where: dict[str, Any] = {"y": alt.Y(f"{name}:N", title=None, sort=names)}
-    if crowd > 1:
-        where["yOffset"] = alt.YOffset("lane:N", scale=alt.Scale(domain=lanes))
-    colour = hue(material, forms, legend=mixed)
-    whiskers = drawn.mark_rule(strokeWidth=2).encode(
-        x=alt.X(f"{low}:Q", title=axis), x2=f"{high}:Q", color=colour, **where
-    )
-    points = drawn.mark_point(filled=True).encode(
-        x=alt.X("ns:Q", title=axis, **places),
-        color=colour,
-        shape=shape("series", labels, rows),
-        tooltip=tip(*tooltip),
-        **where,
-    )
-    marks = doubts(drawn, {"x": f"{high}:Q", **where}, align="left", dx=5)
-    height = ROW_PX * max(len(names), 3) + 9 * max(0, crowd - 2) * len(names)
-    spec = finish(alt.layer(whiskers, points, marks), height, controls, left=beside(names))
-    return Chart(least=180 + beside(names), spec=spec, **chart)
-
-
-def curves(
-    drawn: alt.Chart,
-    x: alt.X,
-    value: str,
-    y: alt.Y,
-    colour: alt.Color,
-    tooltip: Sequence[tuple[str, str]],
-    *,
-    band: bool = False,
-    whiskers: bool = False,
-    key: str = "series",
-    fitted: str = "",
-    strokes: Mapping[str, alt.StrokeDash] = {},
-    marked: bool = True,
-    **points: Any,
-) -> alt.LayerChart:
-    """Lines of `value` over `x`, one for each `key`, with points and marks of doubt on them; their
-    intervals as a band or as whiskers.  `fitted`: the field of the lines, where they are not of the
-    points' own values; `points`: other channels of the points."""
-    shared = {"x": x, "color": colour, "detail": f"{key}:N"}
-    reach = {"y": alt.Y(f"{value}_low:Q", title=y["title"]), "y2": f"{value}_high:Q"}
-    layers = []
-    if band:
-        layers.append(drawn.mark_area(opacity=0.16).encode(**reach, **shared))
-    if whiskers:
-        known = drawn.transform_filter(f"datum.{value}_low > 0")
-        layers.append(known.mark_rule(strokeWidth=2).encode(**reach, **shared))
-    lines, height = drawn, y
-    if fitted:
-        lines = drawn.transform_filter(f"isValid(datum.{fitted}) && datum.{fitted} > 0")
-        height = alt.Y(f"{fitted}:Q", title=y["title"])
-    layers.append(lines.mark_line().encode(y=height, **shared, **strokes))
-    dots = drawn.mark_point(filled=True)
-    layers.append(dots.encode(y=y, tooltip=tip(*tooltip), **shared, **points))
-    if marked:
-        layers.append(doubts(drawn, {"x": x, "y": y}, dy=-11))
-    return alt.layer(*layers)
-
-
-def explored(asked: Explorer, material: Material) -> dict[str, Any]:
-    """What the page's script needs to draw any of it: a chart for each figure, without rows, and
-    without the names and places that it fills in."""
-    return {
-        "figures": [
-            {"spec": _asked(axis, material.labels)} | asdict(axis) for axis in asked.figures
-        ],
-        "axes": [asdict(axis) for axis in asked.axes],
-        "operations": asked.operations,
-        "rows": asked.rows,
-        "colours": material.colours,
-    }
-
-
-def _asked(figure: Axis, machines: Sequence[str]) -> dict[str, Any]:
-    drawn, name = alt.Chart(alt.NamedData("rows")), figure.name
-    bounds = [f"{name}_low", f"{name}_high"] if name in ("ns", "exposed") else []
-    fields = [("series", "machine"), ("form", "form"), ("place", "at"), ("held", "held")]
-    values = [(f"{name}:q", figure.title), *(ends(name) if bounds else ())]
-    scale = {"type": "log", "nice": False} if figure.log else {"zero": True, "nice": True}
-    y = alt.Y(
-        f"{name}:Q",
-        title=figure.title,
-        scale=alt.Scale(**scale),
-        axis=alt.Axis(format=PLAIN, tickCount=6),
-    )
-    names = alt.Legend(title=None)
-    layers = [
-        drawn.mark_line(clip=True).encode(**strokes(machines)),
-        drawn.mark_point(filled=True, clip=True).encode(
-            shape=alt.Shape("form:N", legend=names),
-            tooltip=tip(*fields, *values, ("launches", "launches"), ("remark", "note")),
-        ),
-        doubts(drawn, {}, dy=-11),
-    ]
-    if bounds:
-        reach = {"y": alt.Y(f"{bounds[0]}:Q", title=figure.title), "y2": f"{bounds[1]}:Q"}
-        layers.insert(0, drawn.mark_rule(clip=True, strokeWidth=2).encode(**reach))
-    chart = alt.layer(*layers).encode(
-        x=alt.X("place:N", axis=alt.Axis(labelAngle=0)),
-        xOffset=alt.XOffset("name:N"),
-        y=y,
-        color=alt.Color("form:N", legend=names),
-        detail="name:N",
-    )
-    return finish(chart, 340)
-
-
-SAID = "abs({0}) < 9.95 ? '.2f' : abs({0}) < 99.5 ? '.1f' : abs({0}) < 9999 ? '.0f' : '.1~e'"
-"""Three digits for any size, as a Vega expression."""
-
-
-def tiles(
-    drawn: alt.Chart,
-    place: dict[str, Any],
-    colour: alt.Color,
-    field: str,
-    tooltip: list[alt.Tooltip],
-    text: str = "",
-    size: float = 10.5,
-) -> alt.LayerChart:
-    """Coloured rectangles; `text`, a field, is written on them in the ink with more contrast, with
-    a mark of doubt.
-
-    A text of its own, since many fonts have no such sign, and all of a text takes the font that
-    has."""
-    layers = [
-        drawn.mark_rect(style="tile", cornerRadius=3).encode(color=colour, tooltip=tooltip, **place)
-    ]
-    if text:
-        on = "contrast('{}', scale('color', datum." + field + "))"
-        ink = f"{on.format('#ffffff')} >= {on.format('#16191d')} ? '#ffffff' : '#16191d'"
-        layers.append(
-            drawn.mark_text(fontSize=size, color=alt.ExprRef(ink)).encode(text=f"{text}:N", **place)
-        )
-        marks = drawn.transform_filter("datum.mark").mark_text(
-            fontSize=size - 3, color=alt.ExprRef(ink), align="left", dx=1.2 * size
-        )
-        layers.append(marks.encode(text="mark:N", **place))
-    return alt.layer(*layers)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from functools import lru_cache
 from importlib import resources
 from typing import Any
@@ -13,45 +14,24 @@ from typing import Any
 import jinja2
 import vl_convert
 from markupsafe import Markup
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from linewright import __version__
 from linewright.errors import one_line
-from linewright.say import cell_rows
-from linewright.say.cell_figures import rounded
-from linewright.say.machine_lines import doubts, facts
+from linewright.say.document import Bars, Chart, Explorer, Section, TextTable
 from linewright.say.page_material import Material, Series
 from linewright.say.sentence import render as render_sentence
 from linewright.say.sentence import render_all
-from linewright.say.verdict import areas
-from linewright.say.words import in_english
-from linewright.show.report import about, theme
-from linewright.show.report.parts import Section
+from linewright.show.report import charts, theme
 from linewright.show.text_tables import legend_of, narrowed
 
 SCRIPT = "report.js"
-FIRST_COLUMNS = {
-    "machine": "machine",
-    "operation": "operation",
-    "form": "form",
-    "situation": "situation",
-    "issue_median_ns": "median ns",
-    "issue_low_ns": "low",
-    "issue_high_ns": "high",
-    "exposed_median_ns": "exposed ns",
-    "batch_p99_ns": "p99 ns",
-    "total_mops": "all Mop/s",
-    "width_bits": "bits",
-    "params": "parameters",
-    "flags": "flags",
-}
-"""Columns of the table of every cell that are shown at first where their values differ, and their
-headings; a click shows the rest."""
 
 
-def render(material: Material, sections: list[Section]) -> str:
+def render(material: Material) -> str:
     """The whole page as text."""
-    scripts = [_vega(), _ours()]
+    scripts, canvas = [_vega(), _ours()], charts.Canvas(material.labels, material.colours)
+    chapters = [_chapter(section, canvas) for section in material.sections]
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("linewright.show.report", "page"),
         autoescape=True,
@@ -59,43 +39,62 @@ def render(material: Material, sections: list[Section]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    names = about.names_of(material)
     return environment.get_template("page.html").render(
         policy=_policy(scripts),
         style=Markup(_resource("report.css")),
         scripts=[Markup(script) for script in scripts],
-        data=_data(material, sections),
+        data=_data(material, chapters),
         records=Markup(base64.b64encode(material.archive).decode("ascii")),
         records_bytes=len(material.archive),
         material=material,
-        title=" · ".join(series.label for series in material.series[:3]),
-        areas={series.label: areas(series.answers) for series in material.series},
+        title=" · ".join(material.labels[:3]),
         say=lambda sentence: one_line(render_sentence(sentence)),
-        machines=[_machine(series) for series in material.series],
-        sections=sections,
-        pieces=lambda text: about.pieces(text, names),
-        cells=sum(len(series.answers.summaries) for series in material.series),
+        matrices={series.label: _matrix(series) for series in material.series},
+        chapters=chapters,
+        pieces=lambda text: [
+            (part, part in material.code) for part in re.split(r"([a-z0-9_]+)", text) if part
+        ],
+        cells=sum(len(series.cells) for series in material.series),
         version=__version__,
     )
 
 
-def _machine(series: Series) -> dict[str, Any]:
-    """One machine: the matrix of its screen with the legend, and the facts and doubts below."""
-    document = series.document
-    matrix, legend = document.table("matrix"), []
-    if matrix:
-        notes = render_all(matrix.notes)
-        matrix, letters = narrowed(matrix)
-        legend = [legend_of(matrix, letters), *notes]
-        caption = f"{series.label}: every operation, and the best other form"
-        matrix = replace(matrix, title=caption) if len(matrix.headings) > 1 else None
+def _chapter(section: Section, canvas: charts.Canvas) -> dict[str, Any]:
+    """A section with its blocks by the way in which they are drawn."""
+    drawn = [block for block in section.blocks if isinstance(block, (Chart, Bars))]
+    asked = [block for block in section.blocks if isinstance(block, Explorer)]
     return {
-        "series": series,
-        "matrix": matrix,
-        "legend": list(filter(None, legend)),
-        "facts": [*facts(series.contexts), ("Files", ", ".join(series.files))],
-        "doubts": [*map(one_line, render_all(doubts(series.answers, document, series.records)))],
+        "section": section,
+        "figures": [
+            {
+                "id": block.name,
+                "title": block.title,
+                "text": _spoken(block),
+                "spec": canvas.specification(block),
+                "broad": isinstance(block, Bars) or block.broad,
+            }
+            for block in drawn
+        ],
+        "explorer": canvas.asked(asked[0]) if asked else None,
+        "grids": [block for block in section.blocks if type(block) is TextTable],
     }
+
+
+def _spoken(block: Chart | Bars) -> str:
+    if isinstance(block, Chart):
+        return block.spoken
+    return f"{block.axis.title}: {' '.join(render_all(block.spoken))}"
+
+
+def _matrix(series: Series) -> tuple[TextTable | None, list[str]]:
+    """The matrix of the machine's screen, and the lines that explain it."""
+    matrix = series.document.table("matrix")
+    if not matrix or len(matrix.headings) < 2:
+        return None, []
+    made, letters = narrowed(matrix)
+    caption = f"{series.label}: {matrix.title}"
+    lines = [legend_of(made, letters), *render_all(matrix.notes)]
+    return replace(made, title=caption), list(filter(None, lines))
 
 
 @lru_cache(maxsize=1)
@@ -131,19 +130,21 @@ def _policy(scripts: list[str]) -> str:
     )
 
 
-def _data(material: Material, sections: list[Section]) -> Markup:
+def _data(material: Material, chapters: list[dict[str, Any]]) -> Markup:
     """Everything that the scripts read, as JSON that is text and nothing else to an HTML parser."""
-    columns, cells = _cells(material)
+    names = [column.name for column in material.columns]
     data = {
         "themes": {mode: theme.config(mode) for mode in theme.MODES},
         "figures": {
-            f.id: {"title": f.title, "spec": f.spec}
-            for section in sections
-            for f in section.figures
+            figure["id"]: {"title": figure["title"], "spec": figure["spec"]}
+            for chapter in chapters
+            for figure in chapter["figures"]
         },
-        "explorer": next((s.explorer for s in sections if s.explorer), None),
-        "columns": columns,
-        "cells": cells,
+        "explorer": next((c["explorer"] for c in chapters if c["explorer"]), None),
+        "columns": [asdict(column) for column in material.columns],
+        "cells": [
+            [row.get(n) for n in names] for series in material.series for row in series.cells
+        ],
     }
     return safe_json(data)
 
@@ -154,40 +155,3 @@ def safe_json(value: Any) -> Markup:
     for character in "<>&'":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)
-
-
-def _cells(material: Material) -> tuple[list[dict[str, Any]], list[list[Any]]]:
-    """The table of every cell: its columns, and a row of values for each cell."""
-    found: list[dict[str, Any]] = []
-    for series in material.series:
-        own = series.answers.summaries
-        for s, row in zip(own, cell_rows.of_cells(own), strict=True):
-            found.append({"machine": series.label} | row | _more(s))
-    names = list(dict.fromkeys(name for row in found for name in row))
-    first = [n for n in FIRST_COLUMNS if len({row.get(n) for row in found}) > 1]
-    columns = [
-        {
-            "name": name,
-            "label": FIRST_COLUMNS.get(name, in_english(name)),
-            "number": any(isinstance(row.get(name), (int, float)) for row in found),
-            "first": first.index(name) if name in first else None,
-        }
-        for name in names
-    ]
-    return columns, [[_plain(row.get(name)) for name in names] for row in found]
-
-
-def _more(s) -> dict[str, Any]:
-    """What the CSV leaves out: the situation in words, each launch's median, each thread's
-    operations, where a form is performed."""
-    return {
-        "situation": s.cell.situation.words(),
-        "unit": s.unit,
-        "unit_medians_ns": " ".join(f"{value:.5g}" for value in s.unit_ns),
-        "thread_ops": " ".join(str(value) for value in s.thread_ops),
-        "nearness": s.nearness,
-    }
-
-
-def _plain(value: Any) -> Any:
-    return rounded(value) if isinstance(value, float) else value

@@ -31,12 +31,11 @@ def test_no_class_or_type_has_two_meanings():
 
 
 def test_no_file_name_stands_for_two_things():
-    """Commands are named by what the user types, sections of the report by what they show, and
-    each wing has its `wing.py`."""
+    """Commands are named by what the user types, and each wing has its `wing.py`."""
     named = [
         path.name
         for path in PACKAGE.rglob("*.py")
-        if path.parent.name not in ("commands", "sections")
+        if path.parent.name != "commands"
         and path.name not in ("__init__.py", "__main__.py", "wing.py")
     ]
     assert sorted(set(named)) == sorted(named)

@@ -23,7 +23,7 @@ from linewright.say import cell_rows, comparison_document
 from linewright.say import machine_document as advice
 from linewright.say.machine_document import for_programs
 from linewright.schema import Context
-from linewright.show.export import csv
+from linewright.show.export_files import csv_of
 from support.analysis_samples import cell, context, record, write
 
 ATTACK = (
@@ -301,7 +301,7 @@ def test_any_value_in_any_place_is_shown_or_refused(
             loaded = loading.load([str(path)], lambda text: None)
             contexts = list(loaded.contexts.values())
             told = (
-                csv.of_rows(cell_rows.of_cells(loaded.summaries))
+                csv_of(cell_rows.of_cells(loaded.summaries))
                 + msgspec.json.encode(for_programs(loaded.summaries, contexts)).decode()
             )
             advice.advise(contexts, loaded.summaries)

@@ -27,7 +27,6 @@ from linewright.say.verdict import verdict
 from linewright.schema import Context, Record
 from linewright.show import plain
 from linewright.show.report import report_page
-from linewright.show.report.sections import sections
 from linewright.show.text_tables import print_cells, print_tables
 from support import find_results, machines
 from support.report_samples import write
@@ -98,7 +97,7 @@ def crooked(value: Context | Record) -> Context | Record:
 
 def page(path: str) -> str:
     material = gather([path], print)
-    text = report_page.render(material, sections(material))
+    text = report_page.render(material)
     return re.sub(r"<script.*?</script>|<style.*?</style>|<[^>]*>", "\n", text, flags=re.S)
 
 

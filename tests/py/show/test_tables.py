@@ -11,11 +11,14 @@ from rich.console import Console
 from linewright.analysis import summarise
 from linewright.say import cell_rows
 from linewright.say.cell_tables import documents
+from linewright.say.document import Axis, Chart, Document, Topic
 from linewright.say.machine_document import for_programs
 from linewright.say.machine_lines import describe
+from linewright.say.sentence import sentence_as_written
 from linewright.schema import Cell, Context, Record
+from linewright.show import plain
 from linewright.show.console import PIPE_COLUMNS
-from linewright.show.export import csv
+from linewright.show.export_files import csv_of
 from linewright.show.text_tables import NARROW_NAME, print_cells
 from support.places import EXAMPLES
 
@@ -184,7 +187,7 @@ def test_rows_for_programs_have_units_and_no_invented_figures():
         and missing["reason"] == "no lse"
     )
     assert for_programs(summaries, [CONTEXT])["cells"] == [measured, missing]
-    assert csv.of_rows([measured, missing]).count("\n") == 3 and csv.of_rows([]) == ""
+    assert csv_of([measured, missing]).count("\n") == 3 and csv_of([]) == ""
 
 
 @pytest.mark.parametrize("width", [80, 118])
@@ -203,3 +206,20 @@ def test_rows_that_differ_in_a_parameter_say_so(width: int):
     assert "slots" not in printed([record(**cell, params={"slots": 1})], width), (
         "nothing to tell apart"
     )
+
+
+def test_linear_text_says_what_a_chart_shows():
+    chart = Chart(
+        name="c",
+        title="Time per line",
+        spoken="Time over size, for clwb.",
+        kind="lines",
+        x=Axis(name="size", title="size", places=["64 B"]),
+        y=Axis(name="ns", title="ns"),
+        rows=[],
+        tips=[],
+    )
+    limit = sentence_as_written("blind to: loads", basis="rule")
+    document = Document(blocks=[chart, Topic(name="limits", lines=[limit])])
+    said = ["Time per line: Time over size, for clwb.", "Limit: blind to: loads"]
+    assert plain.lines([document]) == said

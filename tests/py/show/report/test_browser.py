@@ -15,7 +15,6 @@ import pytest
 
 from linewright.say.page_material import gather
 from linewright.show.report import report_page
-from linewright.show.report.sections import sections
 from support import report_samples as samples
 from support import waiting
 from support.places import HERE
@@ -28,7 +27,7 @@ again."""
 
 def made(path: Path, *files: str) -> str:
     material = gather(files, lambda text: None)
-    path.write_text(report_page.render(material, sections(material)), encoding="utf-8")
+    path.write_text(report_page.render(material), encoding="utf-8")
     return str(path)
 
 

@@ -27,7 +27,6 @@ from linewright.say.machine_document import advise
 from linewright.say.page_material import gather
 from linewright.schema import Cell
 from linewright.show.report import charts, report_page
-from linewright.show.report.sections import sections
 from support import analysis_samples as analysis
 from support import find_results, machines, waiting
 from support import report_samples as samples
@@ -110,7 +109,7 @@ def without_vega(monkeypatch):
 def made(*paths: str) -> Page:
     """The page of some files; no two tests have files of one path."""
     material = gather(paths, lambda text: None)
-    return Page(report_page.render(material, sections(material)))
+    return Page(report_page.render(material))
 
 
 @pytest.fixture(scope="module")
@@ -280,10 +279,8 @@ def test_the_same_input_gives_the_same_page(files, tmp_path):
         "import sys; from linewright.show.report import report_page; from "
         "linewright.say.page_material import "
         "gather\n"
-        "from linewright.show.report.sections import sections\n"
         f"report_page._vega = lambda: {VEGA!r}\n"
-        "material = gather(sys.argv[1:], print); sys.stdout.write(report_page.render(material, "
-        "sections(material)))"
+        "material = gather(sys.argv[1:], print); sys.stdout.write(report_page.render(material))"
     )
     again = waiting.run(
         [sys.executable, "-c", program, files["rmw"], files["percpu"]],
@@ -423,9 +420,8 @@ def test_different_plans_on_one_machine_are_one_series(files):
 
 def test_a_file_given_twice_counts_once(files):
     once, twice = gather([files["rmw"]], print), gather([files["rmw"], files["rmw"]], print)
-    assert [s.launches for s in twice.series[0].answers.summaries] == [
-        s.launches for s in once.series[0].answers.summaries
-    ]
+    launches = [[row["launches"] for row in pages.series[0].cells] for pages in (once, twice)]
+    assert launches[0] == launches[1]
     assert twice.archive == once.archive
 
 
@@ -549,10 +545,8 @@ def test_a_logarithmic_axis_shows_two_places_at_least(low, high):
 def test_a_wide_matrix_is_laid_out_in_rows(tmp_path):
     """Nine classes of contention abreast are wider than screens and paper; the script needs the
     size of one."""
-    material = gather(
-        [samples.write(tmp_path / "a.jsonl", samples.sample("rmw"))], lambda text: None
-    )
-    spec = next(f for s in sections(material) if s.id == "matrix" for f in s.figures).spec
+    path = samples.write(tmp_path / "a.jsonl", samples.sample("rmw"))
+    spec = made.__wrapped__(path).content["figures"]["matrix"]["spec"]
     assert (
         spec["columns"] <= 3 and spec["usermeta"]["abreast"] > 40 and spec["usermeta"]["left"] > 100
     )

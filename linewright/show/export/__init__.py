@@ -1,1 +1,0 @@
-"""Results as files that other tools read: one module per format."""
