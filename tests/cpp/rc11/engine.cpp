@@ -849,6 +849,8 @@ bool reach() {
         c.add(seq_view);
     c.d.word(late);
     c.add_words();
+    for (uintptr_t counter : counters)
+        c.d.word(rc11_stores(reinterpret_cast<uint32_t *>(counter)));
     c.add_accesses();
     c.add_memory();
     const bool is_new = visited.insert(c.d);
@@ -1319,6 +1321,8 @@ void rc11_await(const uint32_t *word, uint32_t value, bool other) {
         submit({Kind::await, Change::add, acquire, acquire, 4, reinterpret_cast<uintptr_t>(word), 0, value, other, CALLER});
 }
 unsigned rc11_stores(const uint32_t *word) {
+    if (cutting)
+        counters.insert(AT(word));
     const auto at = word_at.find(AT(word));
     return at == word_at.end() ? 0 : words[at->second].used - 1;
 }
