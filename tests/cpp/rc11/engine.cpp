@@ -113,7 +113,6 @@ struct Future { // what a thread may still do
 };
 struct Thread {
     std::jmp_buf context, parked;
-    uint64_t context_digest[2];
     Op op;
     uint64_t result;
     bool succeeded;
@@ -207,7 +206,6 @@ size_t words_used;
 std::unordered_map<uintptr_t, unsigned> word_at;
 std::unordered_map<uintptr_t, Accesses> accesses;
 View seq_view;
-bool races_only; // threads that sleep for ever are no mistake
 bool whole; // without any reduction
 bool late; // the clock has jumped
 bool cutting; // the scenario's cut() runs
@@ -966,10 +964,6 @@ unsigned list_options(unsigned *options) {
         options[many++] = to_jump;
     if (many)
         return many;
-    if (races_only) {
-        finals.push_back(last_state);
-        throw Cut();
-    }
     std::string who = "no thread can go on:";
     for (unsigned i = 0; i < thread_count; i++)
         if (threads[i].status != Status::over)
@@ -1441,8 +1435,7 @@ static int find_module(struct dl_phdr_info *info, size_t, void *) {
     return 1;
 }
 
-static const char usage[] =
-    "usage: rc11 [--slow] [--races] [--only=TEXT] [--most=EXECUTIONS] [--whole] [--quiet] SCENARIOS.so";
+static const char usage[] = "usage: rc11 [--slow] [--only=TEXT] [--most=EXECUTIONS] [--whole] [--quiet] SCENARIOS.so";
 
 struct Wishes {
     bool slow = false, quiet = false;
@@ -1456,8 +1449,6 @@ static Wishes wishes(int argc, char **argv) {
         const std::string a = argv[i];
         if (a == "--slow")
             w.slow = true;
-        else if (a == "--races")
-            races_only = true;
         else if (a == "--whole")
             whole = true;
         else if (a == "--quiet")
