@@ -158,6 +158,8 @@
     for (const channel of [color, shape]) channel.legend.values = shownForms;
     color.scale = { domain: forms };
     shape.scale = { domain: forms, range: forms.map((_, index) => SHAPES[Math.floor(index / 16) % SHAPES.length]) };
+    const dashed = spec.layer.find((layer) => layer.encoding.strokeDash);
+    if (dashed) dashed.encoding.strokeDash.legend.values = distinct(found.map((row) => row.series));
     spec.usermeta.legend = Math.max(...shownForms.map((form) => form.length));
     if (figure.log) {
       y.scale.domain = reach(found, figure.name);

@@ -360,6 +360,34 @@ def test_a_bar_is_as_long_as_its_figure(tmp_path):
     assert bars["x"]["scale"]["domain"][1] >= longest
 
 
+def test_every_logarithmic_axis_has_numbers(files, tmp_path):
+    """Two at least in what is drawn, intervals included; also where medians lie close together."""
+    machine = samples.write(tmp_path / "m.jsonl", machines.records("x86-vm"))
+    axes = 0
+    for report in (made(*files.values()), made(machine)):
+        for name, figure in report.content["figures"].items():
+            spec = figure["spec"]
+            rows = [row for data in spec["datasets"].values() for row in data]
+            for layer in spec.get("layer", []):
+                for at in ("x", "y"):
+                    channel = layer["encoding"].get(at, {})
+                    values = channel.get("axis", {}).get("values")
+                    if channel.get("scale", {}).get("type") != "log" or not isinstance(
+                        values, list
+                    ):
+                        continue
+                    ends = [
+                        row.get(channel["field"] + end)
+                        for row in rows
+                        for end in ("", "_from", "_to")
+                    ]
+                    known = [end for end in ends if end]
+                    inside = [v for v in values if min(known) <= v <= max(known)]
+                    assert len(inside) >= 2, (name, at)
+                    axes += 1
+    assert axes > 5
+
+
 def test_figures_stand_in_the_first_columns(files):
     """And a column whose cells all say the same is shown on request."""
     content = made(files["percpu"]).content
