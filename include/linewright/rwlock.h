@@ -18,7 +18,7 @@
  * program that writes often loses at most 4 %. (The scheme is BRAVO's, Dice and Kogan 2019, with per-thread marks and an asymmetric barrier
  * instead of a hashed table and a full fence.)
  *
- * Who goes first. A waiting writer goes before readers that come later. A reader that has waited for 1 ms goes before writers that do not have the lock
+ * Who goes first. A waiting writer goes before readers that come later. A reader that has waited for 4 ms goes before writers that do not have the lock
  * yet, but for tries: it waits for the writer inside. A thread that holds the lock for reading passes the writers that wait for it, so that it
  * may lock it for reading as often as it likes; that it holds another one does not count. So two threads, each with a read lock that the other wants,
  * too, wait for ever where a writer waits for each of the two locks: all threads lock nested locks in one order, read locks as well. (A thread

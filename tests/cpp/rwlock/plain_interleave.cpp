@@ -90,7 +90,7 @@ bool nap(const limit *) { return true; }
 // A writer that sleeps twice has waited too long; so has a reader, if it starves.
 uint64_t now_ns() {
     const Waiting &w = running->waiting;
-    return w.counted || (starves && w.since) ? 2'000'001 : 1;
+    return w.counted || (starves && w.since) ? 5'000'001 : 1;
 }
 limit sooner(const limit *l, uint64_t end) { return starves ? limit{1, end} : *l; }
 
