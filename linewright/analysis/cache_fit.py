@@ -206,9 +206,10 @@ class OneWait(NamedTuple):
     form: str
     ids: list[str]
     """Of all its lists."""
-    answer: Literal["saves", "negligible", "too_few", "undecided"]
+    answer: Literal["cheaper", "same", "undecided"]
     clearest: Comparison | None
-    """Where most is shown to be saved; of what is undecided the widest interval."""
+    """Where most is shown to be saved; of what is undecided the widest interval, and nothing where
+    launches are too few."""
     vanishes_at: int | None
     """Smallest entry size in bytes from which on nothing that matters is saved."""
 
@@ -227,11 +228,11 @@ def one_wait(every: Sequence[Comparison]) -> list[OneWait]:
 
 def _worth(own: Sequence[Comparison]) -> tuple[str, Comparison | None]:
     if gains := [s for s in own if matters(s)]:
-        return "saves", max(gains, key=lambda s: saved(s).low)
+        return "cheaper", max(gains, key=lambda s: saved(s).low)
     if all(map(negligible, own)):
-        return "negligible", None
+        return "same", None
     if not all(map(saved, own)):
-        return "too_few", None
+        return "undecided", None
     return "undecided", max(own, key=lambda s: s.contrast.high - s.contrast.low)
 
 

@@ -80,17 +80,17 @@ def _one_wait(found: OneWait) -> str:
     """What one wait for the whole list saves with one instruction."""
     saving = "one wait for the list saves"
     percent = cache_fit.saved(found.clearest) if found.clearest else None
-    if found.answer == "saves":
+    if found.answer == "cheaper":
         end, (_, size, _) = found.vanishes_at, cache_fit.list_of(found.clearest.second)
         return (
             f"{found.form}: {saving} {percent.value:.0f} % at {size} bytes "
             f"({percent.low:.0f} to {percent.high:.0f} %)"
             + (f"; from entries of {end} bytes on nothing that matters" if end else "")
         )
-    if found.answer == "negligible":
+    if found.answer == "same":
         share = f"{100 * QUESTIONS['waits'].same.share:g}"
         return f"{found.form}: {saving} less than {share} % at every size measured"
-    if found.answer == "too_few":
+    if percent is None:
         return f"{found.form}: whether {saving} anything needs {FEWEST_LAUNCHES} launches"
     return (
         f"{found.form}: undecided whether {saving} anything: {percent.low:.0f} to "
