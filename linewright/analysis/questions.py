@@ -1,7 +1,10 @@
 """The questions that are asked of measurements, a row each: which pairs of cells, below which
 difference two costs are the same, which share of the error budget, and how many launches.
 
-A question is asked by `ask`, which gives comparisons; one correction covers all of a question's."""
+A question is asked by `ask`, which gives comparisons; one correction covers all of a question's.
+Limits that call nothing cheaper, slower or the same stand with their rules: of the loop's control
+(`control`), of figures that doubt themselves (`plausible`), of near and far, modes and
+disturbances."""
 
 from __future__ import annotations
 
@@ -102,6 +105,8 @@ QUESTIONS: Mapping[str, Question] = {
     "placebo": Question(same=Tolerance(share=0.02), alpha=0.01),
     # A form that saves less than this here and costs more elsewhere is not named.
     "trade": Question(same=Tolerance(share=0.10)),
+    # A setting that gains no more than this over a simpler one is not chosen before it.
+    "simpler": Question(same=Tolerance(share=0.02)),
     # Machines of one group differ by at most this in every kind of cell.
     "fleet": Question(same=Tolerance(share=0.10)),
     # What a remedy costs over one atomic word.

@@ -174,10 +174,10 @@ def launches_behind(chosen: Iterable[Choice]) -> int:
 
 
 def _better(rows: Sequence[Comparison], simpler: Sequence[Comparison]) -> bool:
-    """Whether a choice gains over 2 % more than another, and at one point more than the intervals
-    of both against the default explain."""
+    """Whether a choice gains more than another by what counts, and at one point more than the
+    intervals of both against the default explain."""
     others = {p.second.id: p for p in simpler}
-    return _gain(rows) < _gain(simpler) - 0.02 and any(
+    return _gain(rows) < _gain(simpler) - QUESTIONS["simpler"].same.share and any(
         p.contrast.below(other.contrast) for p in rows if (other := others.get(p.second.id))
     )
 

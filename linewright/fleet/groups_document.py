@@ -18,8 +18,6 @@ MOST_FIGURES = 4
 """Differences of a group that are named before the table."""
 MOST_OPEN = 12
 """Machines that the page lists without being asked."""
-LEAST_RATIO = 1.10
-"""Smallest ratio between groups that is called a difference."""
 
 
 def document(found: Groups, failed: dict[str, MeasureOutcome], plan: str) -> Document:
@@ -118,7 +116,7 @@ def _ratio(figure: GroupCost, number: int) -> float:
 def _style(figure: GroupCost) -> str:
     """By the group that differs most from the first."""
     number = max(range(len(figure.values)), key=lambda n: _ratio(figure, n))
-    if _ratio(figure, number) < LEAST_RATIO:
+    if _ratio(figure, number) < 1 + ALIKE:
         return ""
     return "bad" if figure.values[number] > figure.values[0] else "good"
 
@@ -129,7 +127,7 @@ def _apart(found: Groups, number: int) -> list[Sentence]:
     lines = []
     for figure in figures:
         first, here, ratio = figure.values[0], figure.values[number], _ratio(figure, number)
-        if ratio >= LEAST_RATIO:
+        if ratio >= 1 + ALIKE:
             text = (
                 f"  {numbers.multiple(ratio)} {'slower' if here > first else 'faster'} "
                 f"than A: {figure.words}, {numbers.figure(here)} against {numbers.figure(first)} ns"
