@@ -16,13 +16,13 @@ def advise(files: Records, every: Every = False, as_json: AsJson = False) -> int
     """Say which setting the measurement supports, by how much and where, and what it cannot
     tell."""
     from linewright.analysis import loading
-    from linewright.say.machine_document import advise as documents
+    from linewright.say.machine_document import documents
     from linewright.show import advice as advice_screen
 
     loaded = loading.load(files, note)
     require(len(loaded.summaries), files, "advise on")
     contexts = list(loaded.contexts.values())
-    said = documents(contexts, loaded.summaries)
+    said = documents(loaded.summaries, contexts, "evidence")
     if as_json:
         print_json(said)
     else:

@@ -18,7 +18,7 @@ from linewright.families import CACHE, READERS, SPACING, Family
 from linewright.say import cell_rows
 from linewright.say.cores import cores, nearness, several
 from linewright.say.cost_words import figure_cell
-from linewright.say.document import Cost, Document, Topic, document_of
+from linewright.say.document import Audience, Cost, Document, Topic, document_of
 from linewright.say.form_sentences import code, overtaking
 from linewright.say.limits import control, limits, unknown
 from linewright.say.machine_lines import EMULATED, machine_facts, of_run
@@ -46,21 +46,18 @@ measured."""
 
 
 def documents(
-    summaries: Iterable[Summary], contexts: Iterable[Context] | Mapping[str, Context]
+    summaries: Iterable[Summary],
+    contexts: Iterable[Context] | Mapping[str, Context],
+    audience: Audience = "everyone",
 ) -> list[Document]:
-    """One document for each machine, in the order of the records."""
-    return [document(m) for m in machines_with_answers(summaries, contexts)]
-
-
-def advise(
-    contexts: Iterable[Context] | Mapping[str, Context], summaries: Iterable[Summary]
-) -> list[Document]:
-    """The same with the decision on a setting, its evidence, and what is not known."""
-    return [
-        msgspec.structs.replace(made, blocks=[*made.blocks, *topics(m)])
-        for m in machines_with_answers(summaries, contexts)
-        for made in [document(m)]
-    ]
+    """One document for each machine, in the order of the records; the topics of evidence, which
+    stand last, for those alone who ask for them."""
+    made = []
+    for m in machines_with_answers(summaries, contexts):
+        one = document(m)
+        more = topics(m) if audience == "evidence" else []
+        made.append(msgspec.structs.replace(one, blocks=[*one.blocks, *more]))
+    return made
 
 
 def for_programs(summaries: Sequence[Summary], contexts: Sequence[Context]) -> dict[str, object]:

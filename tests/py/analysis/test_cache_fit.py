@@ -15,7 +15,7 @@ from linewright.forms import Form
 from linewright.plans import definition
 from linewright.plans.definition import Inputs
 from linewright.say.cache_maintenance import cache_sentences
-from linewright.say.machine_document import advise
+from linewright.say.machine_document import documents
 from linewright.say.sentence import render_all
 from linewright.say.verdict import verdict
 from linewright.schema import Cell, Cpu
@@ -306,7 +306,7 @@ def test_advice_has_the_terms_and_says_where_one_wait_stops_to_matter():
     rng = np.random.default_rng(8)
     records = measured(2.3, 4.0, 150.0, rng) + measured(9.0, 4.0, 150.0, rng, name="clflush")
     contexts = contexts_of(records, arch="x86_64")
-    [advice] = advise(contexts, summarise(contexts, records))
+    [advice] = documents(summarise(contexts, records), contexts, "evidence")
     [section] = [s for s in advice.evidence if s.name == "cache"]
     assert any(
         line.startswith("clwb writes dirty lines back in 2.3") and "less than clflush" in line
@@ -322,6 +322,5 @@ def test_advice_has_the_terms_and_says_where_one_wait_stops_to_matter():
     } and section.data["savings"]
     # An emulator's times mean nothing.
     emulated = contexts_of(records, arch="x86_64", emulated=True)
-    assert not any(
-        s.name == "cache" for s in advise(emulated, summarise(emulated, records))[0].evidence
-    )
+    (silent,) = documents(summarise(emulated, records), emulated, "evidence")
+    assert not any(s.name == "cache" for s in silent.evidence)

@@ -15,7 +15,7 @@ from linewright.analysis.drawn_ratios import cost_ratio, over_draws, simulated_c
 from linewright.analysis.findings import findings
 from linewright.analysis.price_list import Price
 from linewright.analysis.summary import Summary
-from linewright.say.machine_document import advise
+from linewright.say.machine_document import documents
 from linewright.say.price_table import ratio_text
 from linewright.say.sentence import render_all
 from linewright.schema import Cell, DrawnCosts
@@ -166,7 +166,7 @@ def told(draws: bool, sure: bool) -> dict[str, str]:
     ]
     records = simulation(costs)
     known = contexts_of(records, **SIMULATED)
-    (found,) = advise(known, summarise(known, records))
+    (found,) = documents(summarise(known, records), known, "evidence")
     parts = ("uses", "settings", "undecided", "limits")
     said = {part: " ".join(render_all(found.of(part))) for part in parts}
     return said | {topic.name: " ".join(render_all(topic.lines)) for topic in found.evidence}

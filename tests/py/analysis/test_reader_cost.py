@@ -14,8 +14,8 @@ from linewright.analysis import reader_cost, summarise
 from linewright.analysis.comparison import Comparison
 from linewright.analysis.machine_answers import machines_with_answers
 from linewright.analysis.questions import ask
-from linewright.say.cell_tables import documents
-from linewright.say.machine_document import advise
+from linewright.say.cell_tables import documents as cell_documents
+from linewright.say.machine_document import documents
 from linewright.say.reader_sentences import reader_sentences
 from linewright.say.sentence import render_all
 from linewright.say.verdict import verdict
@@ -62,7 +62,7 @@ def contexts_of(made: list[Record], **changes: object):
 
 def advice_of(made: list[Record], **changes: object):
     contexts = contexts_of(made, **changes)
-    (answer,) = advise(contexts, summarise(contexts, made))
+    (answer,) = documents(summarise(contexts, made), contexts, "evidence")
     return next((s for s in answer.evidence if s.name == "readers"), None)
 
 
@@ -166,7 +166,7 @@ def test_an_emulator_says_nothing() -> None:
 def test_other_sections_keep_out_of_it() -> None:
     made = records()
     contexts = contexts_of(made)
-    (answer,) = advise(contexts, summarise(contexts, made))
+    (answer,) = documents(summarise(contexts, made), contexts, "evidence")
     assert not {"where", "code", "cores", "crossovers"} & {s.name for s in answer.evidence}
 
 
@@ -180,7 +180,7 @@ def test_verdict_and_table_show_reader_and_updater_side_by_side() -> None:
         and "waits" in spoken
     )
     out = io.StringIO()
-    print_cells(documents(summarise(known, made), known), Console(file=out, width=140))
+    print_cells(cell_documents(summarise(known, made), known), Console(file=out, width=140))
     text = out.getvalue()
     assert (
         "readers that protect a read-side critical section" in text

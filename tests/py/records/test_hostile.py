@@ -304,7 +304,7 @@ def test_any_value_in_any_place_is_shown_or_refused(
                 csv_of(cell_rows.of_cells(loaded.summaries))
                 + msgspec.json.encode(for_programs(loaded.summaries, contexts)).decode()
             )
-            advice.advise(contexts, loaded.summaries)
+            advice.documents(loaded.summaries, contexts, "evidence")
             found = compare_files.compare(
                 [str(path), str(path)], compare_files.CompareOptions(0.05), lambda text: None
             )

@@ -13,7 +13,7 @@ import pytest
 from linewright import policy
 from linewright.analysis import summarise
 from linewright.policy import Policy
-from linewright.say.machine_document import advise
+from linewright.say.machine_document import documents
 from linewright.say.sentence import render_all
 from linewright.schema import Cpu
 from support.analysis_samples import (
@@ -30,7 +30,7 @@ from support.analysis_samples import (
 
 def one(records, contexts=None, **changes):
     known = contexts or contexts_of(records, **changes)
-    (answer,) = advise(known, summarise(known, records))
+    (answer,) = documents(summarise(known, records), known, "evidence")
     policy.read(answer.decision.value, "test")
     return answer
 
@@ -432,9 +432,8 @@ def test_an_emulator_and_a_missing_context_give_no_setting():
     assert (emulated.decision.why, choices(emulated)) == ("emulated", []) and section(
         emulated, "near_far"
     ) is None
-    silent = advise(
-        [], summarise([], launches(cell("stadd"), 10.0, np.random.default_rng(5), count=1))
-    )
+    (once,) = summarise([], launches(cell("stadd"), 10.0, np.random.default_rng(5), count=1))
+    silent = documents([once], [], "evidence")
     assert all("context is missing" in text(a) and not a.decision.supported for a in silent)
 
 

@@ -10,7 +10,7 @@ import pytest
 from linewright.analysis import summarise
 from linewright.analysis.machine_answers import machines_with_answers
 from linewright.say.apart_sentences import apart_sentences
-from linewright.say.machine_document import advise, document
+from linewright.say.machine_document import document, documents
 from linewright.say.sentence import render
 from support.analysis_samples import write
 from support.spacing_samples import line_of, machine
@@ -90,7 +90,7 @@ def test_the_document_has_it_as_headline_topic_and_data():
     summaries = summarise(contexts, records)
     (found,) = machines_with_answers(summaries, contexts)
     assert ENOUGH in document(found).of("headline")[0].text
-    (advised,) = advise(contexts, summaries)
+    (advised,) = documents(summaries, contexts, "evidence")
     (topic,) = (topic for topic in advised.evidence if topic.name == "spacing")
     assert topic.title == "How far apart" and ENOUGH in topic.lines[0].text
     assert topic.data.needed == 64

@@ -20,7 +20,7 @@ from linewright.compare.compared_files import ComparedFiles, CompareOptions
 from linewright.compare.from_files import compare
 from linewright.say import cell_document, cell_tables, comparison_document
 from linewright.say.document import Bars, Document, TableCell, TextTable, Topic, document_of
-from linewright.say.machine_document import advise
+from linewright.say.machine_document import documents
 from linewright.say.machine_lines import doubts
 from linewright.say.sentence import Sentence, render, sentence, sentence_as_written
 from linewright.schema import Context, Record
@@ -59,13 +59,13 @@ def spoken(name: str, times: float = 1.0) -> list[Sentence]:
     ]
     summaries = summarise(contexts, records)
     (m,) = machines_with_answers(summaries, contexts)
-    documents = advise(contexts, summaries)
-    found = [*documents, *cell_tables.documents(summaries, contexts)]
+    advised = documents(summaries, contexts, "evidence")
+    found = [*advised, *cell_tables.documents(summaries, contexts)]
     known = {context.context_id: context for context in contexts}
     for summary in summaries[:: max(1, len(summaries) // 5)]:
         own = [record for record in records if record.id == summary.id]
         found.append(cell_document.document(summary, own, known, m))
-    return [*sentences(found), *doubts(m, documents[0], records)]
+    return [*sentences(found), *doubts(m, advised[0], records)]
 
 
 @pytest.mark.parametrize("name", machines.MACHINES)

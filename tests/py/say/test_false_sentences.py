@@ -14,7 +14,7 @@ from linewright.analysis.near_far import near_far
 from linewright.analysis.price_list import Price
 from linewright.compare.changes import compare
 from linewright.say.common_costs import common_costs
-from linewright.say.machine_document import advise, documents
+from linewright.say.machine_document import documents
 from linewright.say.price_table import ratio_text
 from linewright.say.sentence import render_all
 from linewright.say.verdict import verdict
@@ -79,7 +79,7 @@ def test_of_gain_and_loss_the_larger_is_said_first(alone: float, contended: floa
     costs = points({"ldadd": 4.3, "stadd": alone}, contended={"ldadd": 12.5, "stadd": contended})
     records = together(costs, np.random.default_rng(3), own=0.005)
     known = contexts_of(records, features=["lse"])
-    (answer,) = advise(known, summarise(known, records))
+    (answer,) = documents(summarise(known, records), known, "evidence")
     (classes,) = (topic for topic in answer.evidence if topic.name == "classes")
     said = [line for line in render_all(classes.lines) if "=void=store is" in line]
     assert f"is {first} than the default" in said[0] and len(said) == 2
@@ -98,7 +98,7 @@ def test_measuring_more_is_not_asked_for_what_depends_on_the_program():
     )
     records = [*sure, *wide]
     known = contexts_of(records, features=["lse"])
-    (answer,) = advise(known, summarise(known, records))
+    (answer,) = documents(summarise(known, records), known, "evidence")
     (classes,) = (topic for topic in answer.evidence if topic.name == "classes")
     assert {c.why for c in classes.data} == {"depends", "measure_more"}
     assert (
@@ -321,7 +321,7 @@ def test_a_state_that_the_launches_cannot_exclude_is_said(count):
     for seed in range(60):
         records = in_states(np.random.default_rng([count, seed]), count)
         known = contexts_of(records, features=["lse"])
-        (answer,) = advise(known, summarise(known, records))
+        (answer,) = documents(summarise(known, records), known, "evidence")
         supported += answer.decision.supported
         said = (
             "5 launches can miss a state of up to 45% of launches" in answer.decision.sentence.text
@@ -340,7 +340,7 @@ def test_a_simulation_has_no_state_that_its_launches_can_miss():
         records = in_states(np.random.default_rng([5, seed]), 5)
         for target in said:
             known = contexts_of(records, features=["lse"], target=target)
-            (answer,) = advise(known, summarise(known, records))
+            (answer,) = documents(summarise(known, records), known, "evidence")
             text = answer.decision.sentence.text
             said[target] += answer.decision.supported
             assert ("can miss a state" in text) == (answer.decision.supported and target == "local")
@@ -357,7 +357,7 @@ def test_of_two_settings_that_are_as_good_the_simpler_is_advised():
             points(forms, contended=forms), np.random.default_rng(seed), shared=0.05, own=0.03
         )
         known = contexts_of(records, features=["lse"])
-        (answer,) = advise(known, summarise(known, records))
+        (answer,) = documents(summarise(known, records), known, "evidence")
         chosen |= set(answer.decision.value.split(",")) & {"void=store", "void=prefetch"}
     assert chosen == {"void=prefetch"}
 

@@ -15,7 +15,7 @@ import pytest
 
 from linewright.analysis import summarise
 from linewright.cli import main
-from linewright.say.machine_document import advise
+from linewright.say.machine_document import documents
 from linewright.say.sentence import render, render_all
 from linewright.schema import Cell, Context, DrawnCosts, Record
 from support.analysis_samples import as_simulated, contexts_of, points, together, write
@@ -50,7 +50,7 @@ def simulated(
 
 def said(known: list[Context], records: list[Record]) -> dict[str, str]:
     """What the document of a machine says, part by part."""
-    (found,) = advise(known, summarise(known, records))
+    (found,) = documents(summarise(known, records), known, "evidence")
     parts = {name: " ".join(render_all(found.of(name))) for name in PARTS}
     (unknown,) = (topic for topic in found.evidence if topic.name == "unknown")
     return parts | {
@@ -87,7 +87,7 @@ def test_a_sentence_that_rests_on_other_cells_does_not_say_it() -> None:
     parts = said(*simulated(of=lambda c: c.form == "ldadd" and c.situation.contended))
     assert "the model says" in parts["warning"]
     known, records = simulated()
-    (found,) = advise(known, summarise(known, records))
+    (found,) = documents(summarise(known, records), known, "evidence")
     missed = {r.id for r in records if is_contended_llsc(r.cell)}
     for part in PARTS:
         for sentence in found.of(part):

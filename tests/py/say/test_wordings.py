@@ -19,8 +19,8 @@ from linewright.compare.compared_files import CompareOptions
 from linewright.compare.from_files import compare
 from linewright.find import result_document
 from linewright.say import comparison_document
-from linewright.say.cell_tables import documents
-from linewright.say.machine_document import advise
+from linewright.say.cell_tables import documents as cell_documents
+from linewright.say.machine_document import documents
 from linewright.say.page_material import gather
 from linewright.say.sentence import render
 from linewright.say.verdict import verdict
@@ -82,9 +82,9 @@ def all_lines(values: list[Context | Record]) -> str:
     """Plain lines, advice, verdict and tables of a machine."""
     contexts = [value for value in values if isinstance(value, Context)]
     summaries = summarise(contexts, [value for value in values if isinstance(value, Record)])
-    (document,) = advise(contexts, summaries)
+    (document,) = documents(summaries, contexts, "evidence")
     lines = [render(line) for topic in document.evidence for line in topic.lines]
-    tables = printed(lambda console: print_cells(documents(summaries, contexts), console))
+    tables = printed(lambda console: print_cells(cell_documents(summaries, contexts), console))
     return "\n".join([*plain.lines([document]), *lines, *verdict(summaries, contexts), tables])
 
 

@@ -23,7 +23,7 @@ from linewright.analysis import summarise
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.errors import UserError
 from linewright.records import files as records
-from linewright.say.machine_document import advise
+from linewright.say.machine_document import documents
 from linewright.say.page_material import gather
 from linewright.schema import Cell
 from linewright.show.report import charts, report_page
@@ -228,7 +228,7 @@ def test_the_page_names_the_crossovers_of_the_advice_and_no_others(tmp_path):
     summaries = summarise(contexts, rows)
     shown = [s for s in summaries if s.cell.operation in ("add", "fetch_add")]
     assert len(MachineAnswers(contexts, shown).crossovers) == 1, "which the page once showed"
-    (advice,) = advise(contexts, summaries)
+    (advice,) = documents(summaries, contexts, "evidence")
     assert not [topic for topic in advice.evidence if topic.name == "crossovers"]
     report = made(samples.write(tmp_path / "many.jsonl", [*contexts, *rows]))
     assert report.content["explorer"] and "is cheaper up to" not in report.text
