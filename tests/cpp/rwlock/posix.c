@@ -44,6 +44,7 @@ struct helper { /* does one thing, and tells when it is over */
     int result, tid; /* tid: atomic, 0 until it runs */
     bool over, keeps; /* over: atomic; keeps: does not release what it got */
     bool release; /* atomic: a holder may */
+    bool reads; /* a holder for reading */
 };
 
 static struct timespec in_ms(clockid_t clock, long ms) {
@@ -93,7 +94,7 @@ static void begin(struct helper *h, pthread_rwlock_t *l, enum wish wish) {
 
 static void *holds_it(void *given) {
     struct helper *h = given;
-    h->result = pthread_rwlock_wrlock(h->lock);
+    h->result = h->reads ? pthread_rwlock_rdlock(h->lock) : pthread_rwlock_wrlock(h->lock);
     __atomic_store_n(&h->over, true, __ATOMIC_RELEASE);
     while (!__atomic_load_n(&h->release, __ATOMIC_ACQUIRE))
         usleep(100);
@@ -383,6 +384,34 @@ static void a_child_has_the_lock(pthread_rwlock_t *l) {
     HOLDS("and the parent its own", by_another(l, TRY_WRITE) == EBUSY && pthread_rwlock_unlock(l) == 0);
 }
 
+/* As a handler of pthread_atfork() does with a lock that another thread holds. */
+static void a_child_makes_the_lock_again(pthread_rwlock_t *l) {
+    for (int i = 0; i < 4; i++) {
+        struct helper h = {.lock = l, .reads = !(i & 1)};
+        if (i)
+            read_often(l);
+        if (pthread_create(&h.thread, NULL, holds_it, &h))
+            abort();
+        while (!is_over(&h))
+            usleep(100);
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(60);
+            if (i & 2)
+                *l = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
+            else
+                HOLDS("made again", pthread_rwlock_init(l, NULL) == 0);
+            read_often(l);
+            _exit(failures || pthread_rwlock_trywrlock(l) || pthread_rwlock_unlock(l));
+        }
+        int status = 1;
+        HOLDS("the child's lock is free, and stays so", waitpid(child, &status, 0) == child && status == 0);
+        __atomic_store_n(&h.release, true, __ATOMIC_RELEASE);
+        void *refused = &h;
+        HOLDS("and the parent's is released by its holder", !pthread_join(h.thread, &refused) && !refused);
+    }
+}
+
 /* glibc's kinds: with the default one a reader passes a writer that waits, with the other it does not. The last has a static initialiser. */
 static void kinds(pthread_rwlock_t *l) {
     for (int kind = 0; kind < 3; kind++) {
@@ -483,6 +512,7 @@ static void (*const cases[])(pthread_rwlock_t *) = {
     attributes_are_copied,
     processes_share,
     a_child_has_the_lock,
+    a_child_makes_the_lock_again,
     kinds,
     a_reader_that_slept_goes_first,
     another_thread_releases,
@@ -502,6 +532,7 @@ static const char *const names[] = {
     "attributes are copied",
     "processes share",
     "a child has the lock",
+    "a child makes the lock again",
     "kinds",
     "a reader that slept goes first",
     "another thread releases",
