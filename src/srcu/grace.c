@@ -74,20 +74,19 @@ bool lw__srcu_reached(struct lw__srcu_domain *d, unsigned long cookie)
 void lw__srcu_request(struct lw__srcu_domain *d, unsigned long cookie)
 {
     unsigned long requested = __atomic_load_n(&d->requested, __ATOMIC_RELAXED);
-    /* Release: pairs with lw__srcu_requested(). Concurrent callers only ever raise it. 0 means no request, whatever seq
-     * is. */
+    /* Relaxed, as in lw__srcu_requested(): a number alone, and gp_cookie() and lw__srcu_reached() order what it stands for.
+     * Concurrent callers only ever raise it. 0 means no request, whatever seq is. */
     while ((!requested || !gp_passed(requested, cookie)) &&
-           !__atomic_compare_exchange_n(&d->requested, &requested, cookie, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+           !__atomic_compare_exchange_n(&d->requested, &requested, cookie, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
 }
 
 unsigned long lw__srcu_requested(struct lw__srcu_domain *d)
 {
-    unsigned long requested = __atomic_load_n(&d->requested, __ATOMIC_ACQUIRE); /* pairs with lw__srcu_request() */
-    /* A request that was reached is cleared, before seq overflows and makes it look like a future one. Acquire: as the
-     * load. */
+    unsigned long requested = __atomic_load_n(&d->requested, __ATOMIC_RELAXED);
+    /* A request that was reached is cleared, before seq overflows and makes it look like a future one. */
     if (requested && lw__srcu_reached(d, requested) &&
-        __atomic_compare_exchange_n(&d->requested, &requested, 0, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+        __atomic_compare_exchange_n(&d->requested, &requested, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return 0;
     return requested;
 }

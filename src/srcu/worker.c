@@ -107,8 +107,12 @@ static void *work(void *number)
     started(me, true);
     lw_futex_unlock(&lock);
     unsigned scans = 0;
-    while (__atomic_load_n(&worker.current, __ATOMIC_RELAXED) == me) { /* a late look at a new number costs one more round */
-        uint32_t seen = __atomic_load_n(&worker.work.number, __ATOMIC_SEQ_CST); /* pairs with lw__srcu_worker_wake() */
+    for (;;) {
+        /* Before `current`: who stores that changes the number then, so that this thread sees it, or does not sleep. Pairs with
+         * lw__srcu_worker_wake() and lw_srcu_worker_stop(). */
+        uint32_t seen = __atomic_load_n(&worker.work.number, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&worker.current, __ATOMIC_RELAXED) != me)
+            break;
         uint64_t pause = lw__srcu_serve_all(scans);
         scans = pause && pause != LW_FUTEX_FOREVER ? scans + 1 : 0;
         if (pause == LW_FUTEX_FOREVER) {

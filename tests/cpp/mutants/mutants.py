@@ -34,12 +34,22 @@ ROOT = HERE.parents[2]
 TABLE = HERE / "orders.txt"
 ROOMS = {
     "rwlock": ["include/linewright/rwlock_mark.h", "src/rwlock/*.[ch]"],
+    "interpose": ["src/rwlock/interpose/interpose.c", "src/rwlock/interpose/hooks.h"],
+    "percpu": ["src/percpu/lock.h", "src/percpu/owned.c", "include/linewright/percpu.h"],
+    "srcu": [
+        *(f"src/srcu/{name}.[ch]" for name in ("callbacks", "end", "event", "gp", "grace")),
+        *(f"src/srcu/{name}.[ch]" for name in ("membarrier", "queue", "readers", "records")),
+        *("src/srcu/wait.c", "src/srcu/worker.c", "src/common/futex.h"),
+    ],
 }
 """The files whose orders a file of scenarios explores."""
 KEPT = "kept: "
 WORKERS = 2
 
 _NO_CODE = re.compile(r"/\*.*?\*/|//[^\n]*|__attribute__\(\((?:[^()]|\([^()]*\))*\)\)", re.DOTALL)
+_TESTS_ONLY = re.compile(
+    r"#ifdef (?:LW_SRCU_TEST|LW_THREAD_SANITIZER)\n.*?\n#(?:else|endif)", re.DOTALL
+)
 _ORDER = re.compile(r"\b(?:__ATOMIC_)?(ACQUIRE|RELEASE|ACQ_REL|SEQ_CST)\b(?=[\s,);\\])")
 _FENCE = re.compile(r"\b(?:lw_full_fence|LW_RW_FENCE|LW_GP_FENCE)\(\);")
 _BARRIER = re.compile(
@@ -96,6 +106,7 @@ class Verdict:
 
 def without_comments(text: str) -> str:
     """The text without comments and attributes, each place where it was."""
+    text = _TESTS_ONLY.sub(lambda c: re.sub(r"[^\n]", " ", c[0]), text)
     blank = {True: "_", False: " "}
     return _NO_CODE.sub(lambda c: re.sub(r"[^\n]", blank[c[0].startswith("__")], c[0]), text)
 

@@ -97,4 +97,122 @@ PROTOCOLS = [
         ],
         "handed over: marks again while a writer adds up",
     ),
+    Protocol(
+        "srcu",
+        "include/linewright/srcu.h",
+        "a reader's lock without B",
+        [("self + pair), barrier); /* B;", "self + pair), false); /* B;")],
+        "normal: reader, updater",
+    ),
+    Protocol(
+        "srcu",
+        "src/srcu/records.c",
+        "self is not cleared at a thread's end",
+        [("    self_over = 1;\n    lw__srcu_self = NULL;\n", "    self_over = 1;\n")],
+        "records: reads on after its end",
+    ),
+    Protocol(
+        "srcu",
+        "src/srcu/records.c",
+        "signals are not blocked at a thread's end",
+        [("    block_signals(&mask); /* a handler that forks would wait for the lock */\n", "")],
+        "records: a thread ends, a sum",
+    ),
+    Protocol(
+        "srcu",
+        "src/srcu/records.c",
+        "groups_wanted after the list is read",
+        [
+            (
+                "    __atomic_store_n(&groups_wanted, groups + 1, __ATOMIC_SEQ_CST);\n"
+                "    for (struct chunk *c = first_chunk(); c && good; c = c->next)\n",
+                "    struct chunk *first = first_chunk();\n"
+                "    __atomic_store_n(&groups_wanted, groups + 1, __ATOMIC_SEQ_CST);\n"
+                "    for (struct chunk *c = first; c && good; c = c->next)\n",
+            )
+        ],
+        "records: a further group, a thread's first record",
+    ),
+    Protocol(
+        "srcu",
+        "src/srcu/fold.h",
+        "sums that begin during a fold",
+        [("!(before & 1) && ", "")],
+        "records: a thread ends, a sum",
+    ),
+    Protocol(
+        "srcu",
+        "src/srcu/fold.h",
+        "sums that do not look for a fold",
+        [("if (!(before & 1) && LW_FOLD_NUMBER_AGAIN() == before)", "(void)before;")],
+        "records: a thread ends, a sum",
+    ),
+    Protocol(
+        "srcu",
+        "src/srcu/batch.h",
+        "a cookie taken before the queue is",
+        [
+            (
+                "    LW_BATCH_TAKE(d);\n",
+                "    unsigned long cookie = LW_BATCH_COOKIE(d);\n    LW_BATCH_TAKE(d);\n",
+            ),
+            ("LW_BATCH_SET_COOKIE(d, LW_BATCH_COOKIE(d));", "LW_BATCH_SET_COOKIE(d, cookie);"),
+        ],
+        "callback: reader that calls, another's grace period",
+    ),
+    Protocol(
+        "srcu",
+        "src/srcu/queue.c",
+        "returned is counted before the callback",
+        [
+            ("        call_back(head);\n", ""),
+            (
+                "RELEASE); /* pairs with lw__srcu_queued() */\n    }",
+                "RELEASE);\n        call_back(head);\n    }",
+            ),
+        ],
+        "callback: called by one of two that wait",
+    ),
+    Protocol(
+        "srcu",
+        "src/srcu/queue.c",
+        "joined the other way round",
+        [("joined(d->ready, d->waiting)", "joined(d->waiting, d->ready)")],
+        "callbacks: in their order",
+    ),
+    Protocol(
+        "srcu",
+        "src/srcu/queue.c",
+        "no one is woken after a batch",
+        [("    wake_sleepers(&batches);\n", "")],
+        "callback: called by one of two that wait",
+    ),
+    Protocol(
+        "srcu",
+        "src/srcu/wait.c",
+        "expedited wakes no driver",
+        [
+            (
+                "        wake_sleepers(&d->check); /* a driver in a long pause",
+                "        ; /* a driver in a long pause",
+            )
+        ],
+        "fast: reader that leaves and waits expedited, updater",
+    ),
+    Protocol(
+        "srcu",
+        "src/srcu/worker.c",
+        "a worker reads the number after it has looked whether it goes on",
+        [
+            (
+                "        uint32_t seen = __atomic_load_n(&worker.work.number, __ATOMIC_SEQ_CST);\n"
+                "        if (__atomic_load_n(&worker.current, __ATOMIC_RELAXED) != me)\n"
+                "            break;\n",
+                "        if (__atomic_load_n(&worker.current, __ATOMIC_RELAXED) != me)\n"
+                "            break;\n"
+                "        uint32_t seen = __atomic_load_n(&worker.work.number, __ATOMIC_SEQ_CST);\n",
+            )
+        ],
+        "worker: calls back, is stopped",
+    ),
 ]

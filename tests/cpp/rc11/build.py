@@ -14,12 +14,23 @@ TEXTS = {
     "interpose": ["src/rwlock/marks.c", "src/srcu/membarrier.c"],
     "percpu": [],
     "rwlock": ["src/rwlock/marks.c", "src/srcu/membarrier.c"],
+    "srcu": [
+        *(f"src/srcu/{name}.c" for name in ("arena", "callbacks", "domain", "grace", "membarrier")),
+        *(f"src/srcu/{name}.c" for name in ("queue", "readers", "wait")),
+    ],
 }
 """The shipped files of each file of scenarios, but for those that it includes."""
 FEWER = {
     "src/rwlock/marks.c": [(r"(define CHUNK_THREADS) 127u", r"\1 5u")],
     "src/rwlock/plain.h": [(r"(define LONGEST_PAUSE \\\n\s*)256u", r"\g<1>0u")],
     "src/rwlock/rwlock.c": [(r"(define LOOKS_AT_A_MARK) 100", r"\1 1")],
+    "src/srcu/callbacks.c": [(r"= help\(", "= scans > 1 ? -ETIMEDOUT : help(")],
+    "src/srcu/grace.c": [(r"polls < 16", "polls < 0"), (r"scans < 3", "scans < 0")],
+    "src/srcu/records.c": [
+        (r"(define LW_FOLD_WORDS) .*", r"\1 4u"),
+        (r"(define LW_FOLD_TRIES) 4", r"\1 1"),
+    ],
+    "src/srcu/wait.c": [(r"if \(!left\)", r"if (!left || scans)")],
 }
 """How often a loop looks before its thread sleeps: once here, as no number makes a lock right."""
 FLAGS = [

@@ -928,6 +928,7 @@ void take(unsigned what) {
     } else if (what >= to_end_wait) {
         Thread &t = threads[what - to_end_wait];
         t.status = Status::ready;
+        t.op.other = true;
         t.result = static_cast<uint64_t>(-1);
         t.changed = true;
         say(t, " ends by its limit");
@@ -1372,6 +1373,7 @@ long rc11_syscall(long number, ...) {
             op.value = limit ? static_cast<uint64_t>(limit[0]) * 1000000000 + static_cast<uint64_t>(limit[1]) : UINT64_MAX;
         }
         submit(op);
+        errno = running->op.other ? ETIMEDOUT : EAGAIN; // where it is -1
         return static_cast<long>(running->result);
     default: return 1;
     }

@@ -16,7 +16,6 @@
  */
 #ifndef LINEWRIGHT_ARCH_CPU_H
 #define LINEWRIGHT_ARCH_CPU_H
-#define _GNU_SOURCE
 
 #define _GNU_SOURCE /* before the C library's first header, as the text itself has it */
 #include "rc11.h"
