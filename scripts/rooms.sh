@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# rooms.sh FOLDER [area…]: runs FOLDER/AREA/run for every area, or the ones named, and sums up.
+# rooms.sh FOLDER [area…]: runs FOLDER/AREA/run for every area, or the ones named, and sums up. An area's exit code 77 says that a program
+# it needs is missing, and so does this script's, where no area fails.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -15,11 +16,18 @@ for area in "${areas[@]}"; do
     [[ " ${all[*]} " == *" $area "* ]] || stop 2 "no area '$area' in $folder: ${all[*]}"
 done
 
-passed=() failed=()
+passed=() failed=() unchecked=()
 for area in "${areas[@]}"; do
     printf '\n=== %s: %s\n' "$folder" "$area"
-    if "$folder/$area/run" </dev/null; then passed+=("$area"); else failed+=("$area"); fi
+    "$folder/$area/run" </dev/null && code=0 || code=$?
+    case $code in
+        0) passed+=("$area") ;;
+        77) unchecked+=("$area") ;;
+        *) failed+=("$area") ;;
+    esac
 done
 ((${#failed[@]} == 0)) || printf '\nfailed: %s\n' "${failed[*]}"
-printf '%s: %d passed, %d failed\n' "$(basename "$folder")" "${#passed[@]}" "${#failed[@]}"
-((${#failed[@]} == 0))
+printf '%s: %d passed, %d failed%s\n' "$(basename "$folder")" "${#passed[@]}" "${#failed[@]}" \
+    "${unchecked:+, not checked for want of a program: ${unchecked[*]}}"
+((${#failed[@]} == 0)) || exit 1
+((${#unchecked[@]} == 0)) || exit 77

@@ -1,5 +1,5 @@
-/* A reader's mark on a biased lock; part of rwlock.h. The library, the interleaver and the model checker's harness compile this
- * text and the writer's half, src/rwlock/revoke.h.
+/* A reader's mark on a biased lock; part of rwlock.h. The library and the interleaver compile this text and the
+ * writer's half, src/rwlock/revoke.h.
  *
  * Reader and writer are each other's store buffering test:
  *

@@ -420,7 +420,7 @@ __attribute__((always_inline)) static inline void lw__srcu_unlock(struct lw_srcu
         if (__builtin_expect(self != NULL, 1)) {
             /* C: x86 performs what comes before a store before it, which is all that C is for; pairs with HEAVY_BARRIER in
              * src/srcu/gp.h. Checked: verify/litmus x86-srcu-unlock-without-c, "C as an order only" in
-             * verify/srcu/outcome.md. */
+             * tests/cpp/srcu/interleave.cpp, and tests/cpp/rc11, where C is such an order. */
             (void)barrier;
             lw__srcu_add((char *)((uintptr_t)self + pair + 2 * LW__SRCU_WORD), false);
             return;

@@ -1,5 +1,5 @@
-/* How a writer ends a lock's bias and waits for the marks: the library, the interleaver and the model checker's harness compile this
- * text. include/linewright/rwlock_mark.h has the reader's half and the argument, with the letters that are used here.
+/* How a writer ends a lock's bias and waits for the marks: the library and the interleaver compile this text.
+ * include/linewright/rwlock_mark.h has the reader's half and the argument, with the letters that are used here.
  *
  * The including file defines:
  *   LW_RW_HEAVY_BARRIER()      0 after every thread of the process has executed a full barrier during the call, or an errno

@@ -1,4 +1,4 @@
-/* SRCU's grace period as a step machine: the library, the interleaver and the model checker's harness compile this text.
+/* SRCU's grace period as a step machine: the library and the interleaver compile this text.
  *
  * The including file defines, for a domain type LW_GP_DOMAIN with the fields phase and seq:
  *   LW_GP_SUM_UNLOCKS(d, i), LW_GP_SUM_LOCKS(d, i)   adds up every counter of index i with relaxed loads

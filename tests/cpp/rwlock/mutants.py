@@ -133,7 +133,7 @@ MUTANTS = {
         ),
     ],
 }
-# Of again.h; verify/rwlock/harness.c, which has no thread that marks again, is not given these.
+# Of again.h.
 AGAIN_MUTANTS = {
     "marks_again_without_a_second_look": [
         ("if (readers_in(LW_RW_LOAD(&l->state, ACQUIRE)) >= 0 &&", "if (1 ||"),
