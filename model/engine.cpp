@@ -34,8 +34,7 @@ private:
     std::uint64_t state_;
 };
 
-// `within`: a cache that several cores share has served a request, unless the line is on its way out by then.
-enum class Message : std::uint8_t { core, request, snoop, grant, far_done, free, within };
+enum class Message : std::uint8_t { core, request, snoop, grant, far_done, free };
 
 struct Event {
     Ps time;
@@ -122,35 +121,20 @@ struct Core {
     bool retrying = false;
     Ps scheduled = never; // time of its pending core event
     std::uint64_t ops = 0;
-    std::vector<Ps> taken;       // by line: when it was last taken away
-    std::vector<char> filled;    // by line: "one fill, then far" has had its fill
     bool dropped = false;        // a prefetch was dropped since the last far operation
-};
-
-// A request that the cache of a core's group is to serve.
-struct Claim {
-    unsigned core;
-    Request request;
 };
 
 // A line with its home's bookkeeping.
 struct Place {
-    explicit Place(std::vector<unsigned> groups) : line(std::move(groups)) {}
+    explicit Place(unsigned cores) : line(cores) {}
     Line line;
     unsigned home = 0;
     Cores fills, fars; // cores with a request under way
     Cores reads, behind; // of these: the request is for a shared copy; one for a unique copy follows it
     Cores deferred;    // cores whose snoop waits for the end of an execution
-    Cores asked;       // cores whose request is on its way to the home, or there
-    Cores within;      // cores whose request the group's cache serves
-    Cores wanted;      // cores for the end of whose execution such a request waits
-    std::vector<Claim> parked, claims; // requests that wait for another core of the group: for its copy, for its execution
     Ps ready = 0;      // when the slowest answer reaches the requester (or the home)
-    bool supplied = false, written_back = false, extra = false, had_copy = false;
+    bool supplied = false, extra = false, had_copy = false;
     std::uint64_t value = 0;
-
-    // Whether a core may begin nothing on the line until it has given up its copy.
-    bool claimed(unsigned index) const { return deferred.test(index) || wanted.test(index); }
 };
 
 struct Waiting {
@@ -185,7 +169,7 @@ public:
           servers_(machine.options.one_bus ? 1 : setup.lines) {
         const std::vector<unsigned> homes = possible_homes();
         for (unsigned line = 0; line < setup.lines; ++line) {
-            places_.emplace_back(groups());
+            places_.emplace_back(static_cast<unsigned>(cores_.size()));
             places_.back().home = homes[static_cast<std::size_t>(random_.below(static_cast<Ps>(homes.size())))];
         }
         for (unsigned index = 0; index < cores_.size(); ++index)
@@ -234,21 +218,11 @@ private:
         return homes.empty() ? std::vector<unsigned>{0} : homes;
     }
 
-    // Which cores share a cache: those of a cluster, where the machine has a time for it.
-    std::vector<unsigned> groups() const {
-        std::vector<unsigned> numbers(cores_.size());
-        for (unsigned index = 0; index < numbers.size(); ++index)
-            numbers[index] = constants_.shared_cache > 0 ? machine_.cluster[core_of(index)] : index;
-        return numbers;
-    }
-
     void start_core(unsigned index, Start start) {
         Core &core = cores_[index];
         core.program = &setup_.programs[index];
         core.loads.reserve(static_cast<std::size_t>(constants_.window) + 2);
         core.stores.reserve(static_cast<std::size_t>(constants_.store_buffer) + 1);
-        core.taken.assign(setup_.lines, -never / 2);
-        core.filled.assign(setup_.lines, 0);
         // Threads do not begin in step.
         core.front = random_.below(index == 0 ? 1 : limits_.spread);
         places_[0].line.preset(index, state_at_start(index, start));
@@ -339,7 +313,6 @@ private:
         case Message::grant: granted_at(event.core, event.line); break;
         case Message::far_done: far_done(event.core, event.line); break;
         case Message::free: free_home(event.line); break;
-        case Message::within: within_group({event.core, event.request}, event.line); break;
         case Message::core: break;
         }
         if (checked_ && !places_[event.line].line.coherent())
@@ -389,7 +362,7 @@ private:
         place.had_copy = place.line.state(next.core) != State::I && next.request != Request::far_atomic;
         place.line.begin(next.core, next.request);
         place.ready = now_ + vary(constants_.home);
-        place.supplied = place.written_back = false;
+        place.supplied = false;
         place.extra = next.dropped;
         note_phase(); // also when another core's turn begins: the timed core then waits for the home
         if (machine_.options.upgrade_at_once && next.request == Request::read_unique && place.had_copy)
@@ -397,9 +370,7 @@ private:
         bool any = false;
         place.line.unanswered().for_each([&](unsigned holder) {
             any = true;
-            const bool close = shares_cache(holder, next.core);
-            const Ps way = close ? constants_.shared_cache / 2
-                                 : constants_.home + machine_.to_home(core_of(holder), place.home) + constants_.snoop;
+            const Ps way = constants_.home + machine_.to_home(core_of(holder), place.home) + constants_.snoop;
             send(now_ + vary(way), Message::snoop, holder, next.line);
         });
         if (!any)
@@ -414,10 +385,6 @@ private:
             taken_from(holder, line);
             wake(holder, now_);
         });
-    }
-
-    bool shares_cache(unsigned a, unsigned b) const {
-        return constants_.shared_cache > 0 && a != b && machine_.cluster[core_of(a)] == machine_.cluster[core_of(b)];
     }
 
     void snooped_at(unsigned index, unsigned line) {
@@ -438,33 +405,19 @@ private:
             give_up(index, line);
     }
 
-    // A core that was waited for no longer executes: it answers its snoop, and its group's cache serves who waited there.
+    // A core no longer executes on a line: it answers the snoop that waited for that.
     void give_up(unsigned index, unsigned line) {
-        Place &place = places_[line];
-        if (place.deferred.test(index)) {
-            place.deferred.clear(index);
-            answer(index, line);
-        }
-        place.wanted.clear(index);
-        for (const Claim &claim : std::exchange(place.claims, {}))
-            within_group(claim, line);
+        places_[line].deferred.clear(index);
+        answer(index, line);
     }
 
     void answer(unsigned index, unsigned line) {
         Place &place = places_[line];
         const unsigned to = place.line.requester();
-        const bool dirty = place.line.dirty(index);
-        const bool passes_on = dirty || !machine_.options.clean_from_memory || shares_cache(index, to);
-        const bool supplies = place.line.answer(index) && passes_on;
-        Ps arrival = now_;
-        if (shares_cache(index, to))
-            arrival += vary(constants_.shared_cache / 2);
-        else if (place.line.request() == Request::far_atomic)
-            arrival += machine_.to_home(core_of(index), place.home) + (supplies ? vary(constants_.data) : 0);
-        else
-            arrival += machine_.between(core_of(index), core_of(to)) + (supplies ? vary(constants_.data) : 0);
-        if (supplies && dirty && !shares_cache(index, to))
-            arrival += constants_.write_back;
+        const bool supplies = place.line.answer(index);
+        const bool far = place.line.request() == Request::far_atomic;
+        const Ps way = far ? machine_.to_home(core_of(index), place.home) : machine_.between(core_of(index), core_of(to));
+        const Ps arrival = now_ + way + (supplies ? vary(constants_.data) : 0);
         place.supplied |= supplies;
         place.ready = std::max(place.ready, arrival);
         if (place.line.state(index) == State::I)
@@ -476,7 +429,6 @@ private:
 
     void taken_from(unsigned index, unsigned line) {
         Core &core = cores_[index];
-        core.taken[line] = now_;
         if (core.monitor && core.monitored == line)
             core.monitor = false;
         if (index == 0 && line == 0 && window_open_) {
@@ -501,21 +453,16 @@ private:
         }
         Ps ready = place.ready;
         if (!place.supplied && !place.had_copy)
-            ready += back + vary(constants_.data) + (from_memory(place) ? constants_.memory : 0);
+            ready += back + vary(constants_.data) + (place.line.holders().none() ? constants_.memory : 0);
         else if (!place.supplied)
             ready += back;
         send(ready, Message::grant, to, line);
     }
 
-    // Caches that hold the line clean supply it, unless none but a modified line passes between caches.
-    bool from_memory(const Place &place) const { return machine_.options.clean_from_memory || place.line.holders().none(); }
-
     void granted_at(unsigned index, unsigned line) {
         Place &place = places_[line];
         place.line.grant();
-        place.asked.clear(index);
         received(place, index, place.line.request());
-        unpark(index, line);
         trace_home(place, index);
         send(now_ + vary(constants_.acknowledge) + machine_.to_home(core_of(index), place.home), Message::free, index, line);
         advance(index);
@@ -533,9 +480,7 @@ private:
         Core &core = cores_[index];
         Place &place = places_[line];
         if (!place.fars.test(index)) { // a refused exclusive store
-            place.asked.clear(index);
             place.fills.clear(index);
-            unpark(index, line);
             advance(index);
             return;
         }
@@ -562,93 +507,8 @@ private:
         (request == Request::far_atomic ? place.fars : place.fills).set(index);
         if (request == Request::read_shared)
             place.reads.set(index);
-        if (constants_.shared_cache > 0 && request != Request::far_atomic && !conditional &&
-            ask_group(place, {index, request}, line))
-            return;
-        ask_home(place, index, line, request, conditional);
-    }
-
-    void ask_home(Place &place, unsigned index, unsigned line, Request request, bool conditional = false) {
-        if (request != Request::far_atomic)
-            place.asked.set(index);
         send(now_ + vary(constants_.request + machine_.to_home(core_of(index), place.home)), Message::request, index, line,
              request, conditional);
-    }
-
-    // --- caches that several cores share
-
-    // False when the request has to go to the home: no core of the group holds the line as it is wanted, or waits for it.
-    bool ask_group(Place &place, const Claim &claim, unsigned line) {
-        if (place.line.within_group(claim.core, claim.request)) {
-            place.within.set(claim.core);
-            const bool clean = claim.request == Request::read_shared && !group_is_unique(place, claim.core);
-            send(now_ + vary(clean ? constants_.shared_cache_hit : constants_.shared_cache), Message::within, claim.core,
-                 line, claim.request);
-            return true;
-        }
-        bool waits = false;
-        place.asked.for_each([&](unsigned other) { waits |= shares_cache(claim.core, other); });
-        if (waits)
-            place.parked.push_back(claim);
-        return waits;
-    }
-
-    bool group_is_unique(const Place &place, unsigned index) const {
-        bool unique = false;
-        place.line.holders().for_each(
-            [&](unsigned other) { unique |= shares_cache(index, other) && is_unique(place.line.state(other)); });
-        return unique;
-    }
-
-    // A core's request is answered: those of its group that waited for that ask again, in their order.
-    void unpark(unsigned index, unsigned line) {
-        Place &place = places_[line];
-        for (const Claim &claim : std::exchange(place.parked, {}))
-            if (!shares_cache(index, claim.core))
-                place.parked.push_back(claim);
-            else if (!ask_group(place, claim, line))
-                ask_home(place, claim.core, line, claim.request);
-    }
-
-    // The group's cache serves a request, as soon as no core of the group executes on a copy that the request changes.
-    void within_group(const Claim &claim, unsigned line) {
-        Place &place = places_[line];
-        place.within.clear(claim.core);
-        if (!place.line.within_group(claim.core, claim.request)) { // the line has been snooped away meanwhile
-            ask_home(place, claim.core, line, claim.request);
-            return;
-        }
-        Cores lost;
-        bool waits = false;
-        place.line.holders().for_each([&](unsigned other) {
-            if (!shares_cache(claim.core, other) ||
-                (claim.request == Request::read_shared && !is_unique(place.line.state(other))))
-                return;
-            if (executes_on(cores_[other], line)) {
-                place.wanted.set(other);
-                waits = true;
-            }
-            lost.set(other);
-        });
-        if (waits) {
-            place.within.set(claim.core);
-            place.claims.push_back(claim);
-            return;
-        }
-        place.line.serve_within_group(claim.core, claim.request);
-        lost.for_each([&](unsigned other) {
-            if (place.line.state(other) == State::I)
-                taken_from(other, line);
-            wake(other, now_);
-        });
-        received(place, claim.core, claim.request);
-        unpark(claim.core, line);
-        wake(claim.core, now_);
-    }
-
-    static bool executes_on(const Core &core, unsigned line) {
-        return (core.load_end != never && core.loads.front().line == line) ||
-               (core.store_end != never && core.stores.front().line == line);
     }
 
     // --- cores
@@ -784,21 +644,18 @@ private:
         // Lines are asked for as soon as an operation is seen, long before its turn.
         switch (step.kind) {
         case Kind::load:
+        case Kind::exclusive_load:
         case Kind::spin: fetch(index, line, false); break;
         case Kind::atomic:
         case Kind::compare:
-            if (where(core, step.of, line, places_[line].line.state(index)) == Where::near)
+            if (where(step.of, places_[line].line.state(index)) == Where::near)
                 fetch_for_atomic(index, line);
             break;
-        case Kind::exclusive_load: fetch(index, line, machine_.options.exclusive_load_unique); break;
         default: break;
         }
     }
 
-    // Where an atomic is performed. A machine that detects contention sends it far for a while after the line was lost.
-    Where where(const Core &core, Class of, unsigned line, State state) const {
-        if (machine_.options.far_when_contended && !is_unique(state) && now_ - core.taken[line] < constants_.contended_for)
-            return Where::far;
+    Where where(Class of, State state) const {
         return machine_.policy[static_cast<unsigned>(of)][static_cast<unsigned>(state)];
     }
 
@@ -831,7 +688,7 @@ private:
         Entry &head = core.loads.front();
         const Step &step = core.program->steps[head.step];
         const unsigned line = head.line;
-        if (head.asked || places_[line].claimed(index))
+        if (head.asked || places_[line].deferred.test(index))
             return false;
         switch (step.kind) {
         case Kind::fence:
@@ -845,7 +702,7 @@ private:
                 return false; // it reads what an older store has still to write
             return start_held(index, line, false, constants_.plain_load);
         case Kind::exclusive_load:
-            return start_held(index, line, machine_.options.exclusive_load_unique, constants_.exclusive_load);
+            return start_held(index, line, false, constants_.exclusive_load);
         case Kind::exclusive_store: return start_exclusive_store(index, line);
         default: return start_atomic(index, head, step);
         }
@@ -870,10 +727,7 @@ private:
                 ask(index, line, Request::read_unique, true);
             return false;
         }
-        Ps cost = constants_.exclusive_store;
-        if (now_ - core.taken[line] < constants_.contended_for)
-            cost += constants_.contended;
-        core.load_end = now_ + cost;
+        core.load_end = now_ + constants_.exclusive_store;
         return true;
     }
 
@@ -883,7 +737,7 @@ private:
             return false;
         Place &place = places_[head.line];
         const State state = place.line.state(index);
-        if (where(core, step.of, head.line, state) == Where::far) {
+        if (where(step.of, state) == Where::far) {
             if (place.fars.test(index) || place.fills.test(index) ||
                 core.far_under_way >= static_cast<std::uint32_t>(constants_.far_outstanding))
                 return false;
@@ -906,11 +760,11 @@ private:
         const Step &step = core.program->steps[head.step];
         Place &place = places_[head.line];
         const State state = place.line.state(index);
-        if (place.claimed(index))
+        if (place.deferred.test(index))
             return false;
-        if (step.kind == Kind::atomic && !is_unique(state) && goes_far(core, head.line, state)) {
+        if (step.kind == Kind::atomic && !is_unique(state) && where(Class::store, state) == Where::far) {
             if (place.fars.test(index) || core.far_under_way >= static_cast<std::uint32_t>(constants_.far_outstanding) ||
-                (place.fills.test(index) && machine_.options.store_waits_for_fill))
+                place.fills.test(index)) // it waits for a fill under way
                 return false;
             ++core.far_under_way;
             ++outcome_.expected;
@@ -928,16 +782,6 @@ private:
         return true;
     }
 
-    bool goes_far(Core &core, unsigned line, State state) const {
-        if (where(core, Class::store, line, state) != Where::far)
-            return false;
-        if (machine_.options.fill_then_far && !core.filled[line]) {
-            core.filled[line] = 1;
-            return false;
-        }
-        return true;
-    }
-
     void end_load(unsigned index) {
         Core &core = cores_[index];
         const Entry head = core.loads.front();
@@ -951,7 +795,7 @@ private:
             core.loads.pop();
             perform(index, head, step);
         }
-        if (place.claimed(index))
+        if (place.deferred.test(index))
             give_up(index, head.line);
     }
 
@@ -1024,7 +868,7 @@ private:
             ++outcome_.expected;
         }
         counted(index, step);
-        if (place.claimed(index))
+        if (place.deferred.test(index))
             give_up(index, head.line);
     }
 
@@ -1084,8 +928,6 @@ private:
         const bool far = place.fars.test(self);
         if (!far && !place.fills.test(self))
             return Phase::work;
-        if (place.within.test(self))
-            return Phase::snoop;
         if (!place.line.busy() || place.line.requester() != self)
             return Phase::home;
         return far && place.line.unanswered().none() ? Phase::execute : Phase::snoop;

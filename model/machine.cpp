@@ -105,11 +105,6 @@ constexpr Named named[] = {
     {"far_busy_ps", &Constants::far_busy, 1, longest},
     {"far_outstanding", &Constants::far_outstanding, 1, 1'000},
     {"prefetch_dropped_ps", &Constants::prefetch_dropped, 0, longest},
-    {"shared_cache_ps", &Constants::shared_cache, 0, longest},
-    {"shared_cache_hit_ps", &Constants::shared_cache_hit, 0, longest},
-    {"write_back_ps", &Constants::write_back, 0, longest},
-    {"contended_ps", &Constants::contended, 0, longest},
-    {"contended_for_ps", &Constants::contended_for, 0, longest},
     {"jitter", &Constants::jitter, 0, 500},
     {"maintain_issue_ps", &Constants::maintain_issue, 1, longest},
     {"maintain_busy_ps", &Constants::maintain_busy, 1, longest},
@@ -137,15 +132,10 @@ Options options(const Json &object) {
     Options read;
     const std::pair<const char *, bool Options::*> all[] = {
         {"prefetch_dropped_while_far", &Options::prefetch_dropped_while_far},
-        {"store_waits_for_fill", &Options::store_waits_for_fill},
-        {"fill_then_far", &Options::fill_then_far},
-        {"exclusive_load_unique", &Options::exclusive_load_unique},
         {"locked_drains", &Options::locked_drains},
         {"one_bus", &Options::one_bus},
-        {"clean_from_memory", &Options::clean_from_memory},
         {"upgrade_at_once", &Options::upgrade_at_once},
         {"upgrade_behind_load", &Options::upgrade_behind_load},
-        {"far_when_contended", &Options::far_when_contended},
     };
     for (const auto &[name, member] : all) {
         const Json &value = field(object, name, "options");

@@ -52,11 +52,6 @@ struct Constants {
     Ps far_busy = 0;          // execution at the home until the next transaction
     std::int64_t far_outstanding = 1; // far operations of one core under way
     Ps prefetch_dropped = 0;  // more time at the home for a far operation whose prefetch was dropped
-    Ps shared_cache = 0;      // handing a line between cores that share a cache; 0: no such cache
-    Ps shared_cache_hit = 0;  // a copy from that cache, where no other core's copy has to change
-    Ps write_back = 0;        // bus machines: a modified line goes to memory before it is read
-    Ps contended = 0;         // more execution time of exclusives for `contended_for` after the line was taken away
-    Ps contended_for = 0;
     std::int64_t jitter = 0;  // each message's time varies by ± this many thousandths
     // Cache maintenance
     Ps maintain_issue = 0, maintain_busy = 0, maintain_drain = 0; // per line, per line under way, per wait
@@ -65,15 +60,10 @@ struct Constants {
 
 struct Options {
     bool prefetch_dropped_while_far = false; // a prefetch for write is dropped while a far atomic of the core is under way
-    bool store_waits_for_fill = true; // a store-form atomic waits for a fill under way; otherwise it goes far at once
-    bool fill_then_far = false; // the first store-form atomic on an invalid line fills it, later ones go far
-    bool exclusive_load_unique = false; // LDXR asks for the line unique
     bool locked_drains = false; // atomics wait for the store buffer to drain (x86)
     bool one_bus = false; // one serial resource for all lines (front-side bus)
-    bool clean_from_memory = false; // no cache supplies a clean line, memory does (front-side bus)
     bool upgrade_at_once = false; // a core that upgrades its shared copy does not wait for the others to drop theirs
     bool upgrade_behind_load = false; // an atomic whose line a load is fetching asks for it unique at once
-    bool far_when_contended = false; // for `contended_for` after its line was taken away, an atomic is performed far
 };
 
 struct Machine {

@@ -4,8 +4,6 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <numeric>
-#include <utility>
 #include <vector>
 
 namespace lw::model {
@@ -16,7 +14,7 @@ constexpr unsigned max_cores = 256;
 enum class State : std::uint8_t { I, SC, UC, UD };
 
 // What a core asks of a line's home node. An upgrade is a read_unique by a core that still holds the line shared.
-enum class Request : std::uint8_t { read_shared, read_unique, far_atomic, clean, clean_invalidate };
+enum class Request : std::uint8_t { read_shared, read_unique, far_atomic };
 
 constexpr bool is_unique(State state) { return state == State::UC || state == State::UD; }
 
@@ -27,16 +25,12 @@ struct Snooped {
 };
 
 // The protocol table: row by request, column by the holder's state (I, SC, UC, UD).
-constexpr std::array<std::array<Snooped, 4>, 5> snoop_table{{
+constexpr std::array<std::array<Snooped, 4>, 3> snoop_table{{
     // read_shared: every cache keeps a clean copy; the unique holder supplies it
     {{{State::I, false}, {State::SC, false}, {State::SC, true}, {State::SC, true}}},
     // read_unique: no cache keeps a copy
     {{{State::I, false}, {State::I, false}, {State::I, true}, {State::I, true}}},
     // far_atomic: the home performs the operation on the only copy, so no cache keeps one
-    {{{State::I, false}, {State::I, false}, {State::I, true}, {State::I, true}}},
-    // clean: written back, kept clean
-    {{{State::I, false}, {State::SC, false}, {State::UC, false}, {State::UC, true}}},
-    // clean_invalidate: written back, kept by no cache
     {{{State::I, false}, {State::I, false}, {State::I, true}, {State::I, true}}},
 }};
 
@@ -50,9 +44,7 @@ constexpr State granted(Request request, State before, bool others) {
     switch (request) {
     case Request::read_shared: return is_unique(before) ? before : others ? State::SC : State::UC;
     case Request::read_unique: return is_unique(before) ? before : State::UC;
-    case Request::clean: return before; // what it was cleaned to when it answered; it may have been written since
-    case Request::far_atomic:
-    case Request::clean_invalidate: return State::I;
+    case Request::far_atomic: return State::I;
     }
     return State::I;
 }
@@ -78,14 +70,9 @@ private:
 
 // One line: every core's state, the home's record of who may hold a copy, and the transaction that the home is busy with.
 // The home serialises: a transaction begins only when the one before it has been acknowledged.
-//
-// Cores of one group share a cache. Within a group a copy passes from core to core without the home, and a group whose cores
-// all hold the line shared may still own it: it was unique there before a second core of the group read it.
 class Line {
 public:
-    explicit Line(unsigned cores) : Line(numbers(cores)) {}
-    // `groups` has the number of each core's group.
-    explicit Line(std::vector<unsigned> groups) : states_(groups.size(), State::I), groups_(std::move(groups)) {}
+    explicit Line(unsigned cores) : states_(cores, State::I) {}
 
     State state(unsigned core) const { return states_[core]; }
     bool busy() const { return busy_; }
@@ -106,38 +93,28 @@ public:
 
     // The home takes up a transaction and snoops every core whose copy must change: see unanswered().
     void begin(unsigned core, Request request) {
-        busy_ = pending_ = true;
+        busy_ = true;
         requester_ = core;
         request_ = request;
         unanswered_ = {};
         // A core that asks to read holds no other copy than the one it upgrades; it does not snoop itself.
-        const bool itself =
-            request == Request::far_atomic || request == Request::clean || request == Request::clean_invalidate;
+        const bool itself = request == Request::far_atomic;
         holders_.for_each([&](unsigned holder) {
             if (holder == core && !itself)
                 return;
             // The home knows unique holders from shared ones; a shared copy survives another reader.
-            if (request == Request::read_shared && states_[holder] == State::SC && groups_[holder] != owner_)
+            if (request == Request::read_shared && states_[holder] == State::SC)
                 return;
             unanswered_.set(holder);
         });
     }
 
     // Whether the newest value is in the core's cache alone, and memory has an old one.
-    bool dirty(unsigned core) const {
-        return states_[core] == State::UD || (states_[core] == State::SC && groups_[core] == owner_ && owner_dirty_);
-    }
-
-    // Whether the core's group owns the line that its cores hold shared.
-    bool owned_by_group(unsigned core) const { return groups_[core] == owner_; }
+    bool dirty(unsigned core) const { return states_[core] == State::UD; }
 
     // A snooped core answers; true when it sends its copy.
     bool answer(unsigned core) {
-        Snooped rule = snooped(request_, states_[core]);
-        if (groups_[core] == owner_) { // the first core of the group answers for the cache that they share
-            rule.supplies = request_ != Request::clean || owner_dirty_;
-            owner_ = no_group;
-        }
+        const Snooped rule = snooped(request_, states_[core]);
         states_[core] = rule.after;
         if (rule.after == State::I)
             holders_.clear(core);
@@ -150,7 +127,6 @@ public:
         Cores others = holders_;
         others.clear(requester_);
         const State after = granted(request_, states_[requester_], !others.none());
-        pending_ = false;
         states_[requester_] = after;
         after == State::I ? holders_.clear(requester_) : holders_.set(requester_);
         return after;
@@ -158,44 +134,6 @@ public:
 
     // The acknowledgement has arrived: the home is free for the next transaction.
     void release() { busy_ = false; }
-
-    // Whether the cache that a core shares with others can serve its request to read alone: one of them holds the line
-    // (unique, or as the group's own, where the request is for a unique copy), and no transaction of the home is about to
-    // change that.
-    bool within_group(unsigned core, Request request) const {
-        bool held = false, unique = groups_[core] == owner_;
-        for (unsigned other = 0; other < cores(); ++other) {
-            if (groups_[other] != groups_[core])
-                continue;
-            if (pending_ && (unanswered_.test(other) || requester_ == other))
-                return false;
-            held |= other != core && states_[other] != State::I;
-            unique |= other != core && is_unique(states_[other]);
-        }
-        return held && (unique || request == Request::read_shared);
-    }
-
-    // Serves such a request. The core's copy is then shared, or unique and as dirty as what was in the cache.
-    void serve_within_group(unsigned core, Request request) {
-        bool unique = false, dirty = groups_[core] == owner_ && owner_dirty_;
-        for (unsigned other = 0; other < cores(); ++other) {
-            if (other == core || groups_[other] != groups_[core] || states_[other] == State::I)
-                continue;
-            unique |= is_unique(states_[other]);
-            dirty |= states_[other] == State::UD;
-            preset(other, request == Request::read_shared ? State::SC : State::I);
-        }
-        if (request == Request::read_unique) {
-            owner_ = no_group;
-            preset(core, dirty ? State::UD : State::UC);
-            return;
-        }
-        preset(core, State::SC);
-        if (unique) {
-            owner_ = groups_[core];
-            owner_dirty_ = dirty;
-        }
-    }
 
     // Single writer or many readers, and no copy that the home does not know of.
     bool coherent() const {
@@ -206,31 +144,15 @@ public:
             if (states_[core] != State::I && !holders_.test(core))
                 return false;
         }
-        if (owner_ != no_group)
-            for (unsigned core = 0; core < cores(); ++core)
-                if (states_[core] != State::I && groups_[core] != owner_)
-                    return false;
-        return unique == 0 || (unique == 1 && shared == 0 && owner_ == no_group);
+        return unique == 0 || (unique == 1 && shared == 0);
     }
 
 private:
-    static constexpr unsigned no_group = ~0u;
-
-    static std::vector<unsigned> numbers(unsigned count) {
-        std::vector<unsigned> all(count);
-        std::iota(all.begin(), all.end(), 0u);
-        return all;
-    }
-
     std::vector<State> states_;
-    std::vector<unsigned> groups_;
-    unsigned owner_ = no_group; // the group that owns the line though its cores hold it shared
-    bool owner_dirty_ = false;
     Cores holders_, unanswered_;
     unsigned requester_ = 0;
     Request request_ = Request::read_shared;
     bool busy_ = false;
-    bool pending_ = false; // begun and not granted
 };
 
 } // namespace lw::model

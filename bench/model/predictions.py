@@ -122,31 +122,6 @@ def listed(name: str, cells: list[Cell]) -> None:
         print(f"| `{c.id}` | {band.p05:.3g} | {band.p50:.3g} | {band.p95:.3g} | {remark} |")
 
 
-def xeon() -> None:
-    # The experiment of 2009 in 16 bytes: no core writes, so that no compare fails. The list of
-    # operations is the same.
-    wide = {
-        "operation": "wide_read",
-        "width_bits": 128,
-        "order": "full",
-        "lines": 1,
-        "params": {"write_percent": 0},
-    }
-    cells = [
-        Cell(form=form, contender="same_line", threads=8, **wide)
-        for form in ("read_twice_cmpxchg16b_verify", "cmpxchg16b_read_once")
-    ]
-    rows = simulated("xeon-2009", cells)
-    print("Eight threads that read one location, p05, p50 and p95 over the draws:")
-    for name, values in (
-        ("plain read, then a compare-and-swap, ns", [row[0].p50 for row in rows]),
-        ("one compare-and-swap, ns", [row[1].p50 for row in rows]),
-        ("ratio", [row[0].p50 / row[1].p50 for row in rows]),
-    ):
-        low, middle, high = np.percentile(values, [5, 50, 95])
-        print(f"| {name} | {low:.3g} | {middle:.3g} | {high:.3g} |")
-
-
 def phone() -> None:
     print("| entry | saving p05 | p50 | p95 |\n| --- | --- | --- | --- |")
     cells = []
@@ -175,9 +150,8 @@ def main() -> int:
     for name, cells in (("arm64-server-2025", ARM), ("x86-server-2025", X86)):
         print(f"\n## {name}\n")
         listed(name, cells)
-    for name, show in (("xeon-2009", xeon), ("phone-2025", phone)):
-        print(f"\n## {name}\n")
-        show()
+    print("\n## phone-2025\n")
+    phone()
     return 0
 
 

@@ -201,7 +201,7 @@ def _of_a_model(prices: Prices, names: list[str]) -> tuple[Prices | None, str]:
     if len(names) > 1:
         return None, note("several_models", ", ".join(names))
     if not prices:
-        return None, note("bounds_only", names[0])
+        return None, note("half_a_model", names[0])
     return prices, note("of_a_model", names[0])
 
 

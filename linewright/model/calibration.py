@@ -393,7 +393,7 @@ def _held(
     answers = []
     for widened in (False, True):
         sides = [
-            with_model_error(np.exp(draws), ensemble.misses_of(others, cell)[1] if widened else [])
+            with_model_error(np.exp(draws), ensemble.misses_of(others, cell) if widened else [])
             for cell, draws in figures
         ]
         values = ratios_of(*sides) if len(sides) == 2 else sides[0]

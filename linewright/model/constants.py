@@ -76,19 +76,6 @@ KINDS: dict[str, ConstantKind] = {
             "more time at the home for a far atomic whose prefetch was dropped",
             0,
         ),
-        _ns("shared_cache", "handing a line between cores that share a cache; 0: no such cache", 0),
-        _ns(
-            "shared_cache_hit",
-            "a copy from that cache, where no other core's copy has to change",
-            0,
-        ),
-        _ns("write_back", "a modified line goes to memory before another core reads it", 0),
-        _ns(
-            "contended",
-            "more time of an exclusive store for a while after its line was taken away",
-            0,
-        ),
-        _ns("contended_for", "how long that while is", 0),
         ConstantKind(
             "jitter", "thousandths", 0, 500, "each message's time varies by this share up and down"
         ),

@@ -40,7 +40,6 @@ FLAGS = {
     "simulated": "Simulated on a described machine: what the model says, and no measurement.",
     "starved": "Simulated, and in at least one window a thread got hardly any operation done while "
     "the window waited for it.",
-    "bounds_only": "Simulated on a machine that is not calibrated: two bounds, and no time.",
     "edited": "Simulated on a machine whose file was changed after its calibration: a prediction "
     "for a machine that was never measured.",
 }
@@ -60,8 +59,10 @@ def lines(summary: Summary) -> list[str]:
         for name in PHASES
         if f"{name}_ns" in m
     )
+    known = summary.drawn is not None and summary.drawn.misses
+    error = ", and with the model's own error" if known else ""
     said = [
-        "Over draws of the machine's constants, and with the model's own error: "
+        f"Over draws of the machine's constants{error}: "
         f"{numbers.cost(m['p05_ns'])} to {numbers.cost(m['p95_ns'])} ns (5th to 95th percentile), "
         f"middle {numbers.cost(m['p50_ns'])}."
     ]

@@ -1,10 +1,8 @@
-"""A plan over the constants' uncertainty: draws of a machine, quantiles of each cell, and an
-ordering of its forms."""
+"""A plan over the constants' uncertainty: draws of a machine, and quantiles of each cell."""
 
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from math import exp, log
@@ -13,19 +11,15 @@ import numpy as np
 from msgspec import Struct
 
 from linewright.analysis.drawn_ratios import with_model_error
-from linewright.forms import made_of
 from linewright.model import machine_file
 from linewright.model.machine_file import Constant, Machine, resolve
 from linewright.model.simulator import Figures, Simulator, find_model
-from linewright.schema import Cell, Plan, Situation
+from linewright.schema import Cell, Plan
 
 DRAWS = 20
 """Draws of a calibrated machine: enough for a 5th and a 95th percentile that mean something."""
 BOUND_DRAWS = 60
 """Draws of a machine that is not calibrated: its bounds are the least and the greatest of them."""
-AGREEMENT = 0.95
-"""Share of the draws in which one form must be faster than another before the order of the two is
-stated."""
 
 
 class Band(Struct, frozen=True):
@@ -107,34 +101,13 @@ def run_sweep(sweep: Sweep, executor: Executor, parts: int) -> list[list[Figures
 
 def error_kind(cell: Cell) -> str:
     """The form and the contention of a cell: what the model's own error is kept by."""
-    return f"{cell.form}/{_contention(cell)}"
+    return f"{cell.form}/{'same_line' if cell.situation.contended else 'none'}"
 
 
-def _contention(cell: Cell) -> str:
-    return "same_line" if cell.situation.contended else "none"
-
-
-def misses_of(machine: Machine, cell: Cell) -> tuple[str, list[float]]:
-    """How far the model missed cells like this one that no fit had seen, and which these are: of
-    its form and contention; else of its contention and, like it, made of LL/SC or not; else of its
-    contention."""
-
-    def alike(kind: str, exclusive: bool) -> bool:
-        form, contention = kind.split("/")
-        same = not exclusive or made_of(form).exclusive == made_of(cell.form).exclusive
-        return same and contention == _contention(cell)
-
-    own = error_kind(cell)
-    contended = "contended" if cell.situation.contended else "uncontended"
-    llsc = "LL/SC forms" if made_of(cell.form).exclusive else "forms other than LL/SC"
-    for words, kinds in (
-        (f"{contended} {cell.form}", [own] if own in machine.misses else []),
-        (f"{contended} {llsc}", [k for k in machine.misses if alike(k, True)]),
-        (f"{contended} forms", [k for k in machine.misses if alike(k, False)]),
-    ):
-        if kinds:
-            return words, [miss for kind in kinds for miss in machine.misses[kind]]
-    return "", []
+def misses_of(machine: Machine, cell: Cell) -> list[float]:
+    """How far the model missed cells of this form and contention that no fit had seen. Empty where
+    none was measured: another form's misses say nothing of this one."""
+    return machine.misses.get(error_kind(cell), [])
 
 
 def bands(
@@ -155,43 +128,3 @@ def _band(cells: Sequence[Figures], misses: Sequence[float]) -> Band:
     low, high = min(cell.low for cell in cells), max(cell.high for cell in cells)
     ends = map(float, (low, p05, p50, p95, high))
     return Band(*ends, modes=modes, metastable_share=len(metastable) / len(cells))
-
-
-def orderings(plan: Plan, rows: Sequence[Sequence[Figures]]) -> list[tuple[Cell, list[list[str]]]]:
-    """For each situation of the plan, its forms in groups from fast to slow.
-
-    Between two groups every form of the first is faster than every form of the second in
-    `AGREEMENT` of the draws; within a group the constants do not decide."""
-    members: dict[Situation, list[int]] = {}
-    for index, cell in enumerate(plan.cells):
-        members.setdefault(cell.situation, []).append(index)
-    several = (indices for indices in members.values() if len(indices) > 1)
-    return [(plan.cells[own[0]], _ordered(plan, rows, own)) for own in several]
-
-
-def _ordered(plan: Plan, rows: Sequence[Sequence[Figures]], members: list[int]) -> list[list[str]]:
-    values = {index: np.array([row[index].p50 for row in rows]) for index in members}
-    ranked = sorted(members, key=lambda index: float(np.median(values[index])))
-    groups = [[ranked[0]]]
-    for position, index in enumerate(ranked[1:], start=1):
-        faster = ranked[:position]
-        slower = ranked[position:]
-        if all((values[a] < values[b]).mean() >= AGREEMENT for a in faster for b in slower):
-            groups.append([index])
-        else:
-            groups[-1].append(index)
-    names = _names(plan, members)
-    return [[names[index] for index in group] for group in groups]
-
-
-def _names(plan: Plan, members: list[int]) -> dict[int, str]:
-    """What tells each cell from the others of its situation: its form, and where several have that
-    form, the rest of what is not the situation."""
-    often = Counter(plan.cells[index].form for index in members)
-    names = {}
-    for index in members:
-        cell = plan.cells[index]
-        rest = [cell.operation, cell.order, *filter(None, [cell.params.get("policy")])]
-        more = f" ({', '.join(map(str, rest))})" if often[cell.form] > 1 else ""
-        names[index] = f"{cell.form}{more}"
-    return names

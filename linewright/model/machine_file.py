@@ -65,15 +65,10 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What the machine does in kind; docs/guide/model.md says what each means."""
 
     prefetch_dropped_while_far: bool = False
-    store_waits_for_fill: bool = True
-    fill_then_far: bool = False
-    exclusive_load_unique: bool = False
     locked_drains: bool = False
     one_bus: bool = False
-    clean_from_memory: bool = False
     upgrade_at_once: bool = False
     upgrade_behind_load: bool = False
-    far_when_contended: bool = False
 
 
 class Machine(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -116,6 +111,11 @@ def folder() -> Path:
 def known() -> dict[str, Path]:
     """Every machine that comes along, by name."""
     return {path.stem: path for path in sorted(folder().glob("*.toml"))}
+
+
+def calibrated() -> list[str]:
+    """Names of those that plans run on; the others are examples for `linewright explain`."""
+    return [name for name, path in known().items() if load(path).calibrated]
 
 
 def find(name: str, where: str = "--on model:NAME") -> Machine:
@@ -376,13 +376,13 @@ def to_toml(machine: Machine) -> str:
     lines = [f"# {machine.title}"]
     for name in ("linewright_machine", "name", "title", "arch", "calibration", "calibrated"):
         lines.append(f"{name} = {_toml(tree[name])}")
-    lines += ["calibrated_on = [", *(f"  {_toml(cell)}," for cell in machine.calibrated_on), "]"]
+    for name in ("calibrated_on", "posterior"):
+        if tree[name]:
+            lines += [f"{name} = [", *(f"  {_toml(row)}," for row in tree[name]), "]"]
     for name, comment in TABLES.items():
         if tree[name]:
             lines += ["", f"[{name}]{comment}"]
             lines += [f"{_key(key)} = {_toml(value)}" for key, value in tree[name].items()]
-    for draw in machine.posterior:
-        lines += ["", "[[posterior]]", *(f"{name} = {_toml(v)}" for name, v in draw.items())]
     return "\n".join(lines) + "\n"
 
 

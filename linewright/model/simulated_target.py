@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 
@@ -12,15 +13,7 @@ import msgspec
 from linewright.analysis.summary import MISSED
 from linewright.errors import UserError
 from linewright.model import machine_file, story
-from linewright.model.ensemble import (
-    BOUND_DRAWS,
-    DRAWS,
-    Band,
-    Sweep,
-    bands,
-    misses_of,
-    run_sweep,
-)
+from linewright.model.ensemble import DRAWS, Band, Sweep, bands, misses_of, run_sweep, share
 from linewright.model.machine_file import Machine, need
 from linewright.model.simulator import MODEL, find_model
 from linewright.plans.definition import Parameter, values_of
@@ -28,8 +21,9 @@ from linewright.run.interrupts import Interrupts
 from linewright.run.launches import launch_plans, launch_program
 from linewright.run.registry import ProgramTarget
 from linewright.schema import Context, DrawnCosts, Plan, Record
-from linewright.show.console import note, remark
+from linewright.show.console import note
 from linewright.target import Done, Event
+from linewright.units import duration_text
 from linewright.wings import need_extra
 
 HARNESSES = ("probe", "published")
@@ -38,6 +32,9 @@ SETTINGS = (
     Parameter("scheduler", "text", None, "the Dask scheduler that has them run"),
 )
 LEAST_DRAWS = 20
+LAUNCH_DRAWS = 10
+"""Draws that take as long as a launch, which has three times the windows with three times the
+operations."""
 MOST_KEPT = 100
 """Draws that a record keeps, of however many a band is made: ratios of cells are taken in them."""
 CLUSTER_PARTS = 16
@@ -53,7 +50,7 @@ class ModelTarget(ProgramTarget):
     def __init__(self, machine: Machine, harness: str = "probe", named: str = "") -> None:
         self.machine = machine
         self.recorded = f"simulated:{named or machine.name}"
-        self.count = DRAWS if machine.calibrated else BOUND_DRAWS
+        self.count = DRAWS
         self.scheduler: str | None = None
         self.program = find_model()
         self.published_harness = harness == "published"
@@ -71,7 +68,7 @@ class ModelTarget(ProgramTarget):
         """Each launch is the plan with other random numbers; bands come from draws of the
         constants."""
         rows = self._rows(plan)
-        misses = [misses_of(self.machine, cell)[1] for cell in plan.cells]
+        misses = [misses_of(self.machine, cell) for cell in plan.cells]
         ids = [cell.id for cell in plan.cells]
         drawn = [
             DrawnCosts(ns=[round(row[at].p50, 4) for row in rows[:MOST_KEPT]], misses=own)
@@ -84,9 +81,6 @@ class ModelTarget(ProgramTarget):
                     if isinstance(event, Context):
                         event = msgspec.structs.replace(event, target=self.recorded)
                     yield self._with_band(event, of_cell) if isinstance(event, Record) else event
-        if not self.machine.calibrated:
-            for line in story.ordering(self.machine, plan, rows) + story.savings(plan, rows):
-                remark(line)
         for line in story.limits(self.machine, plan.cells, MISSED):
             note(line)
 
@@ -101,7 +95,16 @@ class ModelTarget(ProgramTarget):
         self.count = draws or self.count
         self.scheduler = scheduler
 
+    def _say_duration(self, plan: Plan) -> None:
+        """How long the plan will take, by one draw of it."""
+        began = time.monotonic()
+        share(Sweep(self.machine, plan, 1, self.published_harness), 0, 1)
+        draws = 0 if self.scheduler else (self.count - 1) / (os.cpu_count() or 1)
+        needed_s = (time.monotonic() - began) * (draws + LAUNCH_DRAWS * plan.launches)
+        note(f"simulating takes about {duration_text(needed_s)} on this machine")
+
     def _rows(self, plan: Plan) -> list:
+        self._say_duration(plan)
         sweep = Sweep(self.machine, plan, self.count, self.published_harness)
         with executor(self.scheduler) as run:
             return run_sweep(sweep, run, CLUSTER_PARTS if self.scheduler else os.cpu_count() or 1)
@@ -110,8 +113,6 @@ class ModelTarget(ProgramTarget):
         if record.status == "unavailable":
             return record  # the model lacks what the cell needs, whatever the constants
         band, drawn = of_cell[record.id]
-        if not self.machine.calibrated:
-            return bounds_only(record, band, self.machine)
         own = [record.issue.median_ns] if record.issue else []
         ends = {"p05_ns": min([band.p05, *own]), "p95_ns": max([band.p95, *own])}
         metrics = record.metrics | ends | {"p50_ns": band.p50}
@@ -123,21 +124,17 @@ class ModelTarget(ProgramTarget):
         return msgspec.structs.replace(record, metrics=metrics, flags=flags, drawn=drawn)
 
 
-def bounds_only(record: Record, band: Band, machine: Machine) -> Record:
-    """What may be said of a cell on a machine that no measurement pins: two bounds, and no time of
-    its own."""
-    kept = ("linewright_record", "context_id", "id", "cell", "plan", "launch")
-    return Record(
-        **{name: getattr(record, name) for name in kept},
-        status="unavailable",
-        reason=story.bounds_reason(machine, band),
-        flags=["simulated", "bounds_only"],
-        metrics={"bound_low_ns": band.low, "bound_high_ns": band.high},
-    )
-
-
 def open_model(rest: str) -> ModelTarget:
-    """The target that ``model:NAME`` or ``model:NAME:published`` names."""
+    """The target that ``model:NAME`` or ``model:NAME:published`` names: a calibrated machine."""
+    target = described(rest)
+    what = f"model:{rest} is not calibrated: it is an example for `linewright explain`, and no plan"
+    allowed = ", ".join(f"model:{name}" for name in machine_file.calibrated())
+    need(target.machine.calibrated, f"{what} has a figure there", "--on", f"allowed: {allowed}")
+    return target
+
+
+def described(rest: str) -> ModelTarget:
+    """The same for any described machine."""
     name, _, harness = rest.partition(":")
     known, where = f"allowed: {', '.join(HARNESSES)}", "--on model:NAME:HARNESS"
     need(not harness or harness in HARNESSES, f"no harness {harness!r}", where, known)

@@ -1,5 +1,5 @@
 """One simulated cell's story: what its time goes to, in sentences, how far it lies from what was
-calibrated, and what the answer hangs on."""
+calibrated, and what the answer hangs on; of a machine that is not calibrated, its bounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linewright import numbers
 from linewright.errors import UserError
 from linewright.model import machine_file
 from linewright.model.drawn_figures import PHASES
-from linewright.model.ensemble import Band, misses_of, orderings
+from linewright.model.ensemble import BOUND_DRAWS, bands, error_kind, misses_of, simulate
 from linewright.model.machine_file import Machine
 from linewright.model.simulator import Simulator
 from linewright.say.model_error import error_text
@@ -67,6 +67,9 @@ def nearest(machine: Machine, cell: Cell) -> tuple[Cell, float] | None:
     return found, distance(cell, found)
 
 
+WITH_ERROR = ", and with the model's own error"
+
+
 def sentences(machine: Machine, record: Record) -> list[str]:
     """What happens in a cell, as far as its record says."""
     cell = record.cell
@@ -77,7 +80,7 @@ def sentences(machine: Machine, record: Record) -> list[str]:
     if "metastable" not in record.flags:
         text.append(
             f"An operation takes {_ns(record.issue.median_ns)} with the work around it; over draws "
-            "of the constants, and with the model's own error, "
+            f"of the constants{WITH_ERROR * bool(misses_of(machine, cell))}, "
             f"{numbers.span(metrics['p05_ns'], metrics['p95_ns'], 'ns')} (5th to 95th percentile)."
         )
     if any(f"{phase}_ns" in metrics for phase in PHASES):  # a pass over a list has no phases
@@ -91,17 +94,35 @@ def sentences(machine: Machine, record: Record) -> list[str]:
 
 
 def limits(machine: Machine, cells: Sequence[Cell], least: float = 0.0) -> list[str]:
-    """What was edited since the calibration, and how far the model was off for cells like these
-    that no fit had seen: each kind that it missed by at least a share."""
-    kinds = dict(misses_of(machine, cell) for cell in cells)
+    """What was edited since the calibration, how far the model was off for cells like these that
+    no fit had seen (each kind that it missed by at least a share), and of which kinds that is not
+    known."""
+    kinds = {error_kind(cell): misses_of(machine, cell) for cell in cells if cell.form != "empty"}
     said = [changed(machine)] + [
-        f"Of {words} that no fit had seen, "
+        f"Of {_kind_text(kind)} that no fit had seen, "
         f"{error_text(math.exp(min(found)), math.exp(max(found)))} "
         f"({numbers.count(len(found), 'figure')})."
-        for words, found in kinds.items()
+        for kind, found in kinds.items()
         if found and max(map(abs, found)) >= least
     ]
+    unknown = [_kind_text(kind) for kind, found in kinds.items() if not found]
+    if unknown:
+        more = len(unknown) - MOST_KINDS
+        some = [*unknown[:MOST_KINDS], f"{more} more kinds"] if more > 1 else unknown
+        said.append(
+            f"The machine's file has no error of the model for {numbers.join(some)}: bands there "
+            "hold what is not known of the constants, and nothing else."
+        )
     return list(filter(None, said))
+
+
+MOST_KINDS = 3
+"""Kinds of cells that are named where nothing is known of the model's error."""
+
+
+def _kind_text(kind: str) -> str:
+    form, contention = kind.split("/")
+    return f"{'uncontended' if contention == 'none' else 'contended'} {form}"
 
 
 def changed(machine: Machine) -> str:
@@ -145,45 +166,53 @@ def tornado(machine: Machine, cell: Cell, simulator: Simulator) -> list[str]:
     ]
 
 
-def ordering(machine: Machine, plan: Plan, rows: list) -> list[str]:
-    """The order of the forms at each point, as far as the constants' bounds decide it."""
-    lines = [
-        f"Order of the forms on {machine.name}, fastest first; forms between commas are not "
-        "told apart:"
+def bounds(machine: Machine, cell: Cell, simulator: Simulator) -> list[str]:
+    """What may be said of a cell on a machine that no measurement pins: the least and the greatest
+    figure over draws of its constants, what one wait for a list saves, and what of it was given."""
+    each, once = (_waiting(cell, wait) for wait in ("each", "once"))
+    cells = [each, once] if cell == once else [cell]
+    plan = Plan(linewright_plan=2, name="explain", cells=cells)
+    rows = simulate(machine, plan, BOUND_DRAWS, simulator)
+    band = bands(rows)[-1]
+    text = [
+        f"{cell.id} on {machine.name}, simulated.",
+        f"Bounds only: {numbers.span(band.low, band.high, 'ns')}; machine {machine.name} is not "
+        "calibrated, and where between the two the time lies is not known.",
     ]
-    for cell, groups in orderings(plan, rows):
-        lines.append(f"  {_point_text(cell)}: {' < '.join(', '.join(group) for group in groups)}")
-    return lines if len(lines) > 1 else []
+    if cell == once:
+        saved = [100 * (1 - one.p50 / many.p50) for many, one in rows]
+        text.append(
+            "One wait for the list takes "
+            f"{min(saved):.1f} to {max(saved):.1f} % less than one behind each entry."
+        )
+    return [*text, *given(machine, cell)]
 
 
-def savings(plan: Plan, rows: list) -> list[str]:
-    """What one wait saves of each list, against a wait behind each entry: the range over the draws,
-    which is narrow where the bounds of the times are wide."""
-    places = {cell.id: at for at, cell in enumerate(plan.cells)}
-    lines = ["One wait for the list, against one behind each entry, of what was drawn:"]
-    for cell in plan.cells:
-        params = dict(cell.params)
-        each = msgspec.structs.replace(cell, params=params | {"wait": "each"})
-        if params.get("wait") == "once" and each.id in places:
-            once_at, each_at = places[cell.id], places[each.id]
-            saved = [100 * (1 - row[once_at].p50 / row[each_at].p50) for row in rows]
-            lines.append(
-                f"  {cell.operation} by {cell.form}, {params['entries']} entries of "
-                f"{params['entry_bytes']} bytes, {params.get('state', 'any')}: "
-                f"{min(saved):.1f} to {max(saved):.1f} % less"
-            )
-    return lines if len(lines) > 1 else []
+def given(machine: Machine, cell: Cell) -> list[str]:
+    """Which constants of a machine that is not calibrated, of those that the cell needs, were set
+    so that it says what was published: that it says so is no prediction."""
+    names = [name for name in (machine.posterior or [{}])[0] if _of_list(name) == _is_list(cell)]
+    of = dict.fromkeys(machine.sources[machine.constants[name].source] for name in names)
+    return [
+        f"Given to the machine, and no prediction: {numbers.join(names)}. {text.rstrip('.')}."
+        for text in of
+    ]
 
 
-def _point_text(cell: Cell) -> str:
-    params = [f"{name}={value}" for name, value in cell.situation.params]
-    return ", ".join([cell.situation.words(), f"{cell.width_bits} bit", *params])
+def _of_list(constant: str) -> bool:
+    return constant.startswith("maintain_")
 
 
-def bounds_reason(machine: Machine, band: Band) -> str:
-    """Why a cell of a machine that no measurement pins has no time."""
-    span = numbers.span(band.low, band.high, "ns")
-    return f"bounds only: {span}; machine {machine.name} is not calibrated"
+def _is_list(cell: Cell) -> bool:
+    return "entries" in dict(cell.params)
+
+
+def _waiting(cell: Cell, wait: str) -> Cell | None:
+    """The cell with a wait behind each entry of its list, or one for all; None of other cells."""
+    params = dict(cell.params)
+    return (
+        msgspec.structs.replace(cell, params=params | {"wait": wait}) if "wait" in params else None
+    )
 
 
 MOST_NAMED = 6

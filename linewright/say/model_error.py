@@ -37,9 +37,18 @@ def _some(forms: Sequence[str]) -> str:
 
 
 def errors(summaries: Sequence[Summary]) -> list[Sentence]:
-    """The same as a sentence, where there is any."""
+    """The same as a sentence, where there is any, and of which cells no error is known."""
     missed = [s for s in summaries if s.model_error_range]
-    return [sentence(errors_text(missed), cells=[s.id for s in missed])] if missed else []
+    unknown = [s for s in summaries if s.drawn and not s.drawn.misses and s.has_figures]
+    kinds = grouped(unknown, lambda s: s.cell.situation.contended)
+    text = "; ".join(
+        f"of {'contended' if contended else 'uncontended'} {_some([s.cell.form for s in own])} "
+        "no error of the model is known"
+        for contended, own in kinds.items()
+    )
+    return [sentence(errors_text(missed), cells=[s.id for s in missed])] * bool(missed) + [
+        sentence(text, cells=[s.id for s in unknown])
+    ] * bool(unknown)
 
 
 def with_errors(sentences: Sequence[Sentence], summaries: Sequence[Summary]) -> list[Sentence]:

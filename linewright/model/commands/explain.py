@@ -10,7 +10,6 @@ import typer
 
 from linewright.errors import BAD_REQUEST, DONE, RunError, UserError
 from linewright.run.probe_questions import error_text
-from linewright.run.registry import open_target
 from linewright.schema import Plan, Record
 from linewright.show.console import note
 from linewright.show.new_file import check_folder, check_new, write
@@ -37,22 +36,26 @@ def explain(
     """Say what happens in one cell on a simulated machine: where its time goes, its modes, who
     starves, which constants the answer hangs on."""
     from linewright.model import story
-    from linewright.model.simulated_target import ModelTarget  # NumPy comes with it
+    from linewright.model.simulated_target import described  # NumPy comes with it
     from linewright.model.simulator import Simulator
 
-    target = open_target(on)
-    if not isinstance(target, ModelTarget):
+    scheme, _, rest = on.partition(":")
+    if scheme != "model":
         allowed = "model:NAME; only the model sees where a cell's time goes"
         raise UserError(f"{on} is not simulated", "--on", allowed)
+    target = described(rest)
     plan = Plan(linewright_plan=2, name="explain", launches=1, cells=[story.cell_of(cell)])
     target.check(plan)
     if trace is not None:
         _check_trace(target, trace)
-    record = next(event for event in target.run(plan) if isinstance(event, Record))
     with Simulator(target.program, windows=4, ops=600) as simulator:
-        hangs_on = story.tornado(target.machine, plan.cells[0], simulator)
-    for sentence in (*story.sentences(target.machine, record), *hangs_on):
-        print(sentence)
+        record = next(event for event in target.run(plan) if isinstance(event, Record))
+        if target.machine.calibrated or record.status == "unavailable":
+            said = story.sentences(target.machine, record)
+        else:
+            said = story.bounds(target.machine, plan.cells[0], simulator)
+        for sentence in (*said, *story.tornado(target.machine, plan.cells[0], simulator)):
+            print(sentence)
     if trace is not None:
         _write_trace(target, plan, trace)
     return DONE

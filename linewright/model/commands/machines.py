@@ -38,8 +38,8 @@ def machines(
         need(not as_toml, "no machine named", "machines", "linewright machines NAME --toml")
         for key, path in machine_file.known().items():
             machine = machine_file.load(path)
-            kind = "calibrated" if machine.calibrated else "bounds only"
-            start = f"{key:20} {machine.arch:6} {machine.topology.cores:3} cores  {kind:11}  "
+            kind = "calibrated" if machine.calibrated else "example"
+            start = f"{key:20} {machine.arch:6} {machine.topology.cores:3} cores  {kind:10}  "
             lines = textwrap.wrap(machine.title, max(30, width - len(start)))
             print(start + f"\n{' ' * len(start)}".join(lines))
         return DONE
@@ -57,7 +57,7 @@ def _lines(machine: Machine, width: int) -> Iterator[str]:
     from linewright.model import story  # imports NumPy
 
     shape = machine.topology
-    bounds = "not calibrated: it yields bounds and an ordering of forms"
+    bounds = "not calibrated: an example for `linewright explain`, which says bounds"
     kind = "calibrated" if machine.calibrated else bounds
     homes = f"{shape.homes} home{'s' if shape.homes > 1 else ''}"
     central = " and one half-way between the caches of each socket" if shape.central_homes else ""

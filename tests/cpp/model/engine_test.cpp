@@ -154,27 +154,6 @@ TEST(Engine, SharedGlobalsMatterOnlyWhereAnOperationWaitsForTheStores) {
 
 // --- mechanisms: each of these fails without the mechanism that it names
 
-TEST(Mechanism, FillThenFarFillsOnceAndGoesFarOnceTheLineIsLost) {
-    Json machine = steady(machine_json());
-    machine["constants"]["far_busy_ps"] = 35'000;
-    EXPECT_NEAR(run_cell(machine, cell_of("stadd")).window_ns[0], 52.0, 0.01); // each one is performed at the home
-    machine["options"]["fill_then_far"] = true;
-    EXPECT_NEAR(run_cell(machine, cell_of("stadd")).window_ns[0], 4.0, 0.01); // the first one fetched the line
-    EXPECT_NEAR(run_cell(machine, cell_of("stadd", 2)).window_ns[0], 86.0, 0.5); // each core's one fill is spent
-}
-
-TEST(Mechanism, AContendedLineSendsNearAtomicsFarForAWhile) {
-    Json machine = steady(machine_json());
-    machine["options"]["far_when_contended"] = true;
-    machine["constants"]["far_busy_ps"] = 35'000;
-    const double patient = run_cell(machine, cell_of("ldadd", 2)).window_ns[0];
-    machine["constants"]["contended_for_ps"] = 10'000'000;
-    const Simulated far = run_cell(machine, cell_of("ldadd", 2));
-    EXPECT_LT(patient, 60.0);
-    EXPECT_NEAR(far.window_ns[0], 86.0, 5.0); // the home serves both in turns, as it does far atomics
-    EXPECT_NEAR(run_cell(machine, cell_of("ldadd")).window_ns[0], 4.0, 0.01); // nothing is ever taken away
-}
-
 // Two pairs of cores, each pair with a far atomic on a line of its own.
 double of_two_pairs(const Json &described) {
     Setup setup;
@@ -202,109 +181,6 @@ double round_trip(const Json &machine, const char *placement = "auto") {
     cell.operation = "handoff";
     cell.placement = placement;
     return run_cell(machine, cell).window_ns[0];
-}
-
-TEST(Mechanism, AModifiedLineIsWrittenBackBeforeItIsHandedOver) {
-    Json machine = steady(machine_json());
-    const double without = round_trip(machine);
-    machine["constants"]["write_back_ps"] = 50'000;
-    EXPECT_NEAR(round_trip(machine), without + 2 * 50.0, 8.0); // once with each of the two handoffs
-    // A line that no core has written since is only supplied.
-    EXPECT_NEAR(run_cell(machine, cell_of("ldr_read", 2)).window_ns[0], 1.0, 0.1);
-}
-
-// A machine of two pairs that share a cache each, where everything that does not pass through the home is quick.
-Json paired() {
-    Json machine = steady(machine_json(4, "near"));
-    machine["arch"] = "x86_64";
-    machine["cluster"] = {0, 0, 1, 1};
-    machine["constants"]["acknowledge_ps"] = 0;
-    machine["constants"]["shared_cache_ps"] = 10'000;
-    machine["constants"]["shared_cache_hit_ps"] = 3'000;
-    return machine;
-}
-
-TEST(Mechanism, CoresThatShareACacheHandTheLineOverThere) {
-    Json machine = paired();
-    const double within = round_trip(machine, "cpus:0,1"), across = round_trip(machine, "cpus:0,2");
-    machine["constants"]["write_back_ps"] = 50'000;
-    EXPECT_NEAR(round_trip(machine, "cpus:0,1"), within, 0.01); // the shared cache keeps what memory does not have
-    EXPECT_NEAR(round_trip(machine, "cpus:0,2"), across + 2 * 50.0, 8.0);
-    machine["constants"]["shared_cache_ps"] = 0;
-    EXPECT_GT(round_trip(machine, "cpus:0,1"), across);
-    EXPECT_LT(within, 40.0); // 10 to hand over, 4 to perform and up to 5 of a wrong guess, twice
-}
-
-// The time of the first operation of a thread on core 0, when cores 0, 1 and 2 hold the line as `start` says.
-double first_operation(const Json &described, const char *form, const char *start, unsigned threads) {
-    const Machine machine = parse_machine(described.dump());
-    wire::Cell cell = cell_of(form, threads, 0, 1'000'000);
-    cell.params["start"] = std::string(start);
-    model::Setup setup = make_setup(machine, cell, {0, 1, 2, 3}, Harness::probe);
-    setup.cores.resize(threads);
-    for (unsigned other = 1; other < threads; ++other) // they hold it and do nothing
-        setup.programs[other].steps = {{.kind = Kind::work, .count = 1'000'000'000}};
-    const Limits limits{.ops = 1, .time = 1'000'000'000, .spread = 1};
-    return static_cast<double>(run(machine, setup, limits, Start::invalid, 1, true).window) / 1000;
-}
-
-TEST(Mechanism, ASharedCacheServesItsCoresWithoutTheHome) {
-    const Json machine = paired();
-    EXPECT_NEAR(first_operation(machine, "mov_read", "i.sc", 2), 3.0 + 1.0, 0.01);
-    EXPECT_NEAR(first_operation(machine, "mov_read", "i.ud", 2), 10.0 + 1.0, 0.01);
-    EXPECT_NEAR(first_operation(machine, "lock_add", "i.ud", 2), 10.0 + 4.0, 0.01);
-    // Shared with the other pair as well: 4 to the home, 8 there and 10 of the snoop, and the copy that it had or not.
-    EXPECT_GT(first_operation(machine, "lock_add", "sc.sc.sc", 3), 4.0 + 8.0 + 10.0 + 4.0 - 0.01);
-    EXPECT_GT(first_operation(machine, "lock_add", "i.sc", 2), 4.0 + 8.0 + 16.0 + 4.0 - 0.01); // the pair does not own it
-}
-
-TEST(Mechanism, APairThatSharesALineItOwnsUpgradesWithoutTheHome) {
-    Json machine = paired();
-    wire::Cell cell = cell_of("load_cmpxchg", 2);
-    cell.operation = "handoff";
-    cell.placement = "cpus:0,1";
-    // 10 to read the other's modified copy, 10 to upgrade one's own, 1 and 4 to perform, up to 1 between two looks; twice.
-    EXPECT_LT(run_cell(machine, cell).window_ns[0], 2 * 27.0);
-    machine["constants"]["request_ps"] = 500'000;
-    EXPECT_LT(run_cell(machine, cell).window_ns[0], 2 * 27.0); // the home is not asked
-}
-
-TEST(Mechanism, ACleanLineComesFromMemoryWhereNoCacheSuppliesIt) {
-    Json machine = steady(machine_json(4, "near"));
-    machine["arch"] = "x86_64";
-    EXPECT_NEAR(first_operation(machine, "mov_read", "i.sc", 2), 28.0 + 1.0, 0.01); // request 4, look-up 8, data 16
-    machine["options"]["clean_from_memory"] = true;
-    EXPECT_NEAR(first_operation(machine, "mov_read", "i.sc", 2), 88.0 + 1.0, 0.01);
-    EXPECT_NEAR(first_operation(machine, "mov_read", "i.uc", 2), 98.0 + 1.0, 0.01); // it is snooped first: 10
-    EXPECT_NEAR(first_operation(machine, "mov_read", "i.ud", 2), 38.0 + 1.0, 0.01); // a modified line passes between caches
-}
-
-TEST(Mechanism, SharedCachesKeepTheLawsInEveryGrouping) {
-    Json arm = machine_json();
-    Json x86 = machine_json(4, "near");
-    x86["arch"] = "x86_64";
-    x86["options"]["locked_drains"] = x86["options"]["one_bus"] = x86["options"]["clean_from_memory"] = true;
-    for (Json *machine : {&arm, &x86}) {
-        (*machine)["constants"]["shared_cache_ps"] = 12'000;
-        (*machine)["constants"]["shared_cache_hit_ps"] = 5'000;
-        (*machine)["constants"]["write_back_ps"] = 30'000;
-    }
-    Effort effort = checked_effort();
-    effort.ops = 150;
-    for (const Json &groups : {Json{0, 0, 1, 1}, Json{0, 0, 0, 1}, Json{0, 0, 0, 0}})
-        for (bool behind : {false, true})
-            for (auto &[described, forms] :
-                 {std::pair{&arm, std::vector<std::string>{"stadd", "ldadd", "llsc_add", "prfm_keep_stadd",
-                                                           "cas_loop_read_first"}},
-                  {&x86,
-                   {"lock_add", "cmpxchg_loop_read_first", "cmpxchg_loop_guess_first", "prefetchw_lock_xadd", "mov_read"}}})
-                for (const std::string &form : forms) {
-                    Json machine = *described;
-                    machine["cluster"] = groups;
-                    machine["options"]["upgrade_behind_load"] = behind;
-                    const wire::Cell cell = cell_of(form, 4, behind ? 40 : 0, behind ? 0 : 10);
-                    EXPECT_LE(simulate(parse_machine(machine.dump()), cell, {}, effort, 1).home_utilisation, 1.0) << form;
-                }
 }
 
 TEST(Mechanism, AnUpgradeAtOnceDoesNotWaitForTheOtherCopies) {

@@ -12,16 +12,14 @@ namespace {
 
 using namespace lw::model;
 
-constexpr std::array requests{Request::read_shared, Request::read_unique, Request::far_atomic, Request::clean,
-                              Request::clean_invalidate};
+constexpr std::array requests{Request::read_shared, Request::read_unique, Request::far_atomic};
 
 enum class Turn : char { idle, asked, served };
 enum class Home : char { idle, snooping, granted };
 
 // One line with its cores, and which of the copies hold the value written last.
 struct World {
-    explicit World(const std::vector<unsigned> &groups)
-        : line(groups), step(groups.size(), Turn::idle), wants(groups.size(), Request::read_shared), fresh(groups.size()) {}
+    explicit World(unsigned cores) : line(cores), step(cores, Turn::idle), wants(cores, Request::read_shared), fresh(cores) {}
 
     Line line;
     std::vector<Turn> step;
@@ -39,8 +37,6 @@ struct World {
             text += fresh[core] ? '+' : '.';
             text += line.unanswered().test(core) && home == Home::snooping ? '!' : '.';
             text += line.holders().test(core) ? 'h' : '.';
-            text += line.owned_by_group(core) ? 'o' : '.';
-            text += line.dirty(core) ? 'd' : '.';
         }
         text += static_cast<char>('0' + static_cast<int>(home));
         text += home_fresh ? '+' : '.';
@@ -77,19 +73,6 @@ struct World {
             home_fresh = true; // the home sees what passes to the requester
         if (line.state(core) == State::I)
             fresh[core] = false;
-    }
-
-    // The cache that the core shares with others serves it, while the home may be busy with another core.
-    void serve_within_group(unsigned core) {
-        bool held = fresh[core];
-        for (unsigned other = 0; other < step.size(); ++other)
-            held |= line.state(other) != State::I && fresh[other];
-        line.serve_within_group(core, wants[core]);
-        fresh[core] = held;
-        for (unsigned other = 0; other < step.size(); ++other)
-            if (line.state(other) == State::I)
-                fresh[other] = false;
-        step[core] = Turn::idle;
     }
 
     void grant() {
@@ -132,12 +115,6 @@ template <class Visit> void successors(const World &world, Visit visit) {
             next.home = Home::snooping;
             visit(next);
         }
-        const bool reads = world.wants[core] == Request::read_shared || world.wants[core] == Request::read_unique;
-        if (world.step[core] == Turn::asked && reads && world.line.within_group(core, world.wants[core])) {
-            World next = world;
-            next.serve_within_group(core);
-            visit(next);
-        }
         if (world.home == Home::snooping && world.line.unanswered().test(core)) {
             World next = world;
             next.snoop(core);
@@ -158,9 +135,9 @@ template <class Visit> void successors(const World &world, Visit visit) {
     }
 }
 
-std::size_t explore(const std::vector<unsigned> &groups) {
+std::size_t explore(unsigned cores) {
     std::set<std::string> seen;
-    std::deque<World> waiting{World(groups)};
+    std::deque<World> waiting{World(cores)};
     seen.insert(waiting.front().key());
     while (!waiting.empty()) {
         const World world = waiting.front();
@@ -182,11 +159,8 @@ std::size_t explore(const std::vector<unsigned> &groups) {
     return seen.size();
 }
 
-TEST(Protocol, TwoCoresInEveryOrder) { EXPECT_GT(explore({0, 1}), 300u); }
-TEST(Protocol, ThreeCoresInEveryOrder) { EXPECT_GT(explore({0, 1, 2}), 5000u); }
-TEST(Protocol, TwoCoresUnderOneCacheInEveryOrder) { EXPECT_GT(explore({0, 0}), 300u); }
-TEST(Protocol, APairAndAThirdCoreInEveryOrder) { EXPECT_GT(explore({0, 0, 1}), 5000u); }
-TEST(Protocol, ThreeCoresUnderOneCacheInEveryOrder) { EXPECT_GT(explore({0, 0, 0}), 5000u); }
+TEST(Protocol, TwoCoresInEveryOrder) { EXPECT_GT(explore(2), 100u); }
+TEST(Protocol, ThreeCoresInEveryOrder) { EXPECT_GT(explore(3), 1500u); }
 
 TEST(Protocol, NoRequestLeavesAnotherWriterBesideAUniqueHolder) {
     for (State held : {State::I, State::SC, State::UC, State::UD}) {

@@ -48,11 +48,6 @@ inline Json constants_json() {
             {"far_busy_ps", 50000},
             {"far_outstanding", 4},
             {"prefetch_dropped_ps", 5000},
-            {"shared_cache_ps", 0},
-            {"shared_cache_hit_ps", 0},
-            {"write_back_ps", 0},
-            {"contended_ps", 0},
-            {"contended_for_ps", 0},
             {"jitter", 50},
             {"maintain_issue_ps", 2000},
             {"maintain_busy_ps", 100000},
@@ -81,15 +76,10 @@ inline Json machine_json(unsigned cores = 4, const char *store = "far") {
             {"policy", {{"load", near}, {"store", {store, store, "near", "near"}}, {"swap", near}, {"compare", near}}},
             {"options",
              {{"prefetch_dropped_while_far", true},
-              {"store_waits_for_fill", true},
-              {"fill_then_far", false},
-              {"exclusive_load_unique", false},
               {"locked_drains", false},
               {"one_bus", false},
-              {"clean_from_memory", false},
               {"upgrade_at_once", false},
-              {"upgrade_behind_load", false},
-              {"far_when_contended", false}}},
+              {"upgrade_behind_load", false}}},
             {"constants", constants_json()}};
 }
 

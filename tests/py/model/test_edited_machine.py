@@ -140,7 +140,7 @@ def test_what_an_edit_changes_is_a_band_and_what_it_does_not_is_nothing(capsys, 
             assert row["answer"] == "same" and ends == [1, 1, 1]
     (slower,) = (row for cell, row in rows.items() if "/ldadd/" in cell and "/none/" in cell)
     assert slower["answer"] == "slower"
-    assert slower["ratio_low"] < 36 / 4.3 and slower["ratio_high"] > 40 / 4.33
+    assert 36 / 4.45 < slower["ratio_low"] < 40 / 4.33 < slower["ratio_high"]
     assert slower["ratio_high"] < 12, "the model's error of this cell is the same on both sides"
 
 
@@ -163,20 +163,22 @@ def test_a_band_is_as_wide_as_the_model_missed() -> None:
     assert missed.p05 == pytest.approx(10) and missed.p95 == pytest.approx(10 / 0.7)
 
 
-def test_misses_are_those_of_the_most_alike() -> None:
-    machine = msgspec.structs.replace(
-        machine_file.find(CALIBRATED),
-        misses={"ldadd/same_line": [0.1], "llsc_add/same_line": [-0.3], "ldadd/none": [0.01]},
-    )
+def test_no_form_borrows_the_misses_of_another(capsys) -> None:
+    """`percpu_rseq_add` was never measured: that PRFM was missed by 210 % says nothing of it."""
+    machine = machine_file.find(CALIBRATED)
     shared = {"contender": "same_line", "threads": 2}
-    for cell, expected in (
-        (Cell(operation="fetch_add", form="ldadd", **shared), [0.1]),
-        (Cell(operation="xchg", form="llsc_swp", **shared), [-0.3]),
-        (Cell(operation="add", form="stadd", **shared), [0.1]),
-        (Cell(operation="add", form="llsc_add"), [0.01]),
+    for cell, kind in (
+        (Cell(operation="fetch_add", form="ldadd", **shared), "ldadd/same_line"),
+        (Cell(operation="add", form="llsc_add"), "llsc_add/none"),
+        (Cell(operation="percpu_add", form="percpu_rseq_add", **shared), None),
+        (Cell(operation="xchg", form="llsc_swp", **shared), None),
     ):
-        assert ensemble.misses_of(machine, cell)[1] == expected, cell.id
-    assert ensemble.misses_of(msgspec.structs.replace(machine, misses={}), cell) == ("", [])
+        assert ensemble.misses_of(machine, cell) == (machine.misses[kind] if kind else []), cell.id
+    never = Cell(operation="percpu_add", form="percpu_rseq_add", lines=1, **shared)
+    assert main(["explain", never.id, "--on", f"model:{CALIBRATED}"]) == 0
+    said = capsys.readouterr().out
+    assert "has no error of the model for contended percpu_rseq_add" in said
+    assert "no fit had seen" not in said and "with the model's own error" not in said
 
 
 HOST = "x86-server-2025"

@@ -1,5 +1,5 @@
-"""A simulated machine as a target: the same plan in, the same records out, marked, and nothing in
-ns without calibration."""
+"""A simulated machine as a target: the same plan in, the same records out, marked; a machine that
+is not calibrated is none."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ from linewright import numbers
 from linewright.cli import main
 from linewright.errors import UserError
 from linewright.model import machine_file
-from linewright.model.ensemble import Sweep, bands, draws, orderings, run_sweep, simulate
-from linewright.model.simulated_target import ModelTarget, bounds_only
-from linewright.model.simulator import Figures, Simulator, find_model
-from linewright.model.story import ordering
+from linewright.model.ensemble import Sweep, draws, run_sweep
 from linewright.records.files import decode_line
 from linewright.run.registry import open_target
 from linewright.schema import Cell, Context, Plan, Record
@@ -61,6 +58,7 @@ def test_measure_on_a_model_writes_records_that_say_so(plan_file, tmp_path: Path
     measure(out, plan, "--format", "json")
     said = capsys.readouterr().err
     assert f"3 cells, each in 2 launches, simulated by model:{CALIBRATED}" in said
+    assert "simulating takes about " in said
     assert "at least" not in said and "to reach" not in said, (
         "a simulation takes what time it needs"
     )
@@ -81,43 +79,25 @@ def test_measure_on_a_model_writes_records_that_say_so(plan_file, tmp_path: Path
 PHASES = ("work", "wait_for_home", "wait_for_snoop", "execute", "retry")
 
 
-@pytest.mark.parametrize(
-    "name", [n for n, p in machine_file.known().items() if not machine_file.load(p).calibrated]
-)
-def test_an_uncalibrated_machine_yields_no_time(
-    name: str, plan_file, tmp_path: Path, capsys
+UNCALIBRATED = sorted(set(machine_file.known()) - set(machine_file.calibrated()))
+
+
+@pytest.mark.parametrize("name", [*UNCALIBRATED, "./mine.toml"])
+def test_a_machine_without_calibration_is_refused_in_one_line(
+    name: str, tmp_path: Path, monkeypatch, capsys
 ) -> None:
-    arm = machine_file.find(name).arch == "arm64"
-    forms = [STADD, LDADD] if arm else [_x86("add", "lock_add"), _x86("fetch_add", "lock_xadd")]
-    out = tmp_path / "out.jsonl"
-    assert (
-        main(["measure", "--on", f"model:{name}", "--plan", plan_file(*forms), "-o", str(out)]) == 0
-    )
-    for record in measured(out)[1]:
-        _has_no_time(record)
-    assert "Order of the forms" in capsys.readouterr().err
+    monkeypatch.chdir(tmp_path)
+    text = machine_file.to_toml(machine_file.find(UNCALIBRATED[0]))
+    Path("mine.toml").write_text(text)
+    for plan in ("quick", "cache"):
+        assert main(["measure", "--on", f"model:{name}", "--plan", plan]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"model:{name} is not calibrated: it is an example for `linewright explain`" in line
+        assert f"model:{CALIBRATED}" in line and not list(tmp_path.glob("*.jsonl"))
 
 
-def _x86(operation: str, form: str) -> dict:
-    return {"operation": operation, "form": form, "order": "full", "lines": 1}
-
-
-def _has_no_time(record: Record) -> None:
-    assert record.status == "unavailable"
-    assert record.reason.startswith("bounds only: ")
-    assert record.issue is None
-    assert not record.window_ns
-    assert record.batch is None
-    assert set(record.metrics) == {"bound_low_ns", "bound_high_ns"}
-
-
-def test_without_calibration_a_record_keeps_its_bounds_alone() -> None:
-    target = ModelTarget(machine_file.find(CALIBRATED))
-    plan = Plan(linewright_plan=2, name="try", launches=1, cells=[Cell(**STADD)])
-    record = next(event for event in target.run(plan) if isinstance(event, Record))
-    with Simulator(find_model(), windows=2, ops=100) as simulator:
-        band = bands(simulate(target.machine, plan, 3, simulator))[0]
-    _has_no_time(bounds_only(record, band, target.machine))
+def test_the_machines_that_plans_run_on_are_the_two_that_were_fitted() -> None:
+    assert machine_file.calibrated() == [CALIBRATED, "x86-server-2025"]
 
 
 def test_the_same_seed_gives_the_same_records(plan_file, tmp_path: Path, capsys) -> None:
@@ -311,39 +291,6 @@ def test_draws_stay_in_their_intervals_and_repeat() -> None:
             value = draw[name]
             constant = machine.constants[name]
             assert constant.low * 0.999 <= value <= constant.high * 1.001, name
-
-
-def test_forms_that_the_constants_do_not_tell_apart_share_a_place() -> None:
-    def figure(ns: float) -> Figures:
-        return Figures(p50=ns, low=ns, high=ns, modes=[(ns, 1.0)], events=1)
-
-    cells = [Cell(**STADD), Cell(**LDADD), Cell(operation="xchg", form="swp", lines=1)]
-    plan = Plan(linewright_plan=2, name="try", cells=cells)
-    rows = [
-        [figure(50 + draw), figure(4 + draw % 2), figure(4 + (draw + 1) % 2)] for draw in range(20)
-    ]
-    ((_, groups),) = orderings(plan, rows)
-    assert [sorted(group) for group in groups] == [["ldadd", "swp"], ["stadd"]]
-
-
-def test_each_situation_has_its_own_order_and_each_cell_its_own_name() -> None:
-    def list_cell(entries: int, form: str) -> Cell:
-        return Cell(operation="clean", form=form, lines=1, params={"entries": entries})
-
-    def figure(ns: float) -> Figures:
-        return Figures(p50=ns, low=ns, high=ns, modes=[(ns, 1.0)], events=1)
-
-    cells = [list_cell(entries, form) for entries in (1, 9) for form in ("dc_cvac", "dc_cvau")]
-    cells += [Cell(operation="add", form="builtin_add", order=o) for o in ("relaxed", "seq_cst")]
-    plan = Plan(linewright_plan=2, name="try", cells=cells)
-    found = orderings(plan, [[figure(1 + at) for at in range(len(cells))]] * 20)
-    assert [groups for _, groups in found] == [
-        [["dc_cvac"], ["dc_cvau"]],
-        [["dc_cvac"], ["dc_cvau"]],
-        [["builtin_add (add, relaxed)"], ["builtin_add (add, seq_cst)"]],
-    ]
-    lines = ordering(machine_file.find(CALIBRATED), plan, [[figure(1)] * len(cells)] * 20)
-    assert len(set(lines)) == 4
 
 
 def test_reasons_that_differ_in_their_bounds_are_one_range() -> None:
