@@ -21,7 +21,8 @@ effect, and the log says so.
 
 Kernels: 6.1 and 6.12. A kernel whose header looks different is refused by name of the file.
 
-Upstream (late 2026): load forms since 6.18 and in the 6.12 series, without a choice (7.3.4:
+A backport of the load form for 6.1. Upstream (late 2026): load forms since 6.18 and in the 6.12
+series, without a choice (7.3.4:
 PERCPU_OP() of arch/arm64/include/asm/percpu.h)."""
 
 # ruff: noqa: E101 (Kconfig text is indented by a tab and two blanks)

@@ -13,7 +13,8 @@ Kernels: 6.1 and 6.12, arm64; 6.12 and 7.3, riscv. RISC-V's own instructions (Zi
 by no wait in any kernel, so only T-Head's, which are, gain one. In 7.3 the option is for the boot
 alone, and lists in bounce buffers are waited for entry by entry, as that kernel does on arm64.
 
-Upstream: batched for arm64 in mainline since 2026 (7.3.4: arch_sync_dma_flush() of
+A backport on arm64. Upstream: batched there from 7.1 at the earliest (version 3 of the series was
+posted on 28 February 2026, when 7.0 took no more; 7.3.4: arch_sync_dma_flush() of
 arch/arm64/include/asm/cache.h), not in 6.1 or 6.12; not for RISC-V, which in 7.3.4 does not select
 ARCH_HAS_BATCHED_DMA_SYNC."""
 

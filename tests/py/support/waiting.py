@@ -125,7 +125,7 @@ def _threads(pid: int) -> list[tuple[str, int]]:
 def _stat(path: str) -> list[str]:
     """The fields of proc(5)'s stat from the third on: state, parent …; none when it is gone."""
     try:
-        return Path(path).read_text().rpartition(")")[2].split()
+        return Path(path).read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return []
 
