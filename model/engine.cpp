@@ -701,8 +701,7 @@ private:
             if (!core.stores.empty() && core.stores.front().order < head.order)
                 return false; // it reads what an older store has still to write
             return start_held(index, line, false, constants_.plain_load);
-        case Kind::exclusive_load:
-            return start_held(index, line, false, constants_.exclusive_load);
+        case Kind::exclusive_load: return start_held(index, line, false, constants_.exclusive_load);
         case Kind::exclusive_store: return start_exclusive_store(index, line);
         default: return start_atomic(index, head, step);
         }

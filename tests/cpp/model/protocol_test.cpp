@@ -19,7 +19,8 @@ enum class Home : char { idle, snooping, granted };
 
 // One line with its cores, and which of the copies hold the value written last.
 struct World {
-    explicit World(unsigned cores) : line(cores), step(cores, Turn::idle), wants(cores, Request::read_shared), fresh(cores) {}
+    explicit World(unsigned cores)
+        : line(cores), step(cores, Turn::idle), wants(cores, Request::read_shared), fresh(cores) {}
 
     Line line;
     std::vector<Turn> step;
