@@ -52,9 +52,9 @@ CONSOLE["x86_64"], QEMU["x86_64"] = (
 )  # the kernel's name beside Debian's
 
 # Opening the first counter patches the scheduler's code while the other CPU runs it. With a host
-# thread for each CPU, 3 of 9 boots of 7.3.4 in QEMU 7.2 ended in "Oops: int3" in __schedule, probably
-# by a translation that kept the breakpoint which stood there meanwhile. One host thread for all CPUs
-# translates nothing while another CPU stores.
+# thread for each CPU, 3 of 9 boots of 7.3.4 in QEMU 7.2 ended in "Oops: int3" in __schedule,
+# probably by a translation that kept the breakpoint which stood there meanwhile. One host thread
+# for all CPUs translates nothing while another CPU stores.
 MORE = {("7", "amd64"): ("-accel", "tcg,thread=single")}
 
 
