@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from linewright import numbers
 from linewright.analysis import reader_cost
 from linewright.analysis.pairs import ORDERS
 from linewright.analysis.summary import Summary
@@ -26,31 +25,20 @@ def cell_figures(summaries: Iterable[Summary]) -> list[DrawnCell]:
 
 
 def _drawn(s: Summary) -> dict[str, Any]:
-    cell, of = s.cell, s.cell.situation
-    exposed = bool(cell.work_iters) and s.exposed is not None
-    included = f"{of.around} included" if cell.work_iters else of.around
+    cell = s.cell
     return {
         "operation": cell.operation,
         "form": cell.form,
-        "bits": cell.width_bits,
-        "order": cell.order,
         "order_place": ORDERS.index(cell.order) if cell.order in ORDERS else len(ORDERS),
-        "contention": of.sharers,
-        "situation": of.words(),
+        "contention": cell.situation.sharers,
         "work": cell.work_iters,
-        "threads": cell.threads,
         "apart": s.placement_class,
         "cpus": s.cpus,
         "status": s.status,
         **interval("ns", s.issue),
-        "figure": numbers.cost(s.issue.median_ns),
         **interval("exposed", s.exposed),
-        # The figure that a cell is compared by: the exposed cost where there is work around it.
-        "cost": f"exposed, {of.around}" if exposed else included,
-        **interval("shown", s.exposed if exposed else s.issue),
         "p99": rounded(s.batch.p99_ns if s.batch else None),
         "rate": rounded(s.total_mops) if s.total_mops > 0 else None,
-        "thread_ops": s.thread_ops,
         "jain": rounded(s.fairness) if s.equal_loops else None,
         "mark": doubt_mark(s),
         "remark": _remark(s),
