@@ -34,7 +34,8 @@ int complain(int code, std::string what) {
 void check_policy() {
     const char *text = std::getenv("LINEWRIGHT_ATOMICS");
     if (text && lw_policy_set(text) != 0)
-        throw Invalid("LINEWRIGHT_ATOMICS: a workload is not run under another setting than the one that was asked for; nothing was run");
+        throw Invalid(
+            "LINEWRIGHT_ATOMICS: a workload is not run under another setting than the one that was asked for; nothing was run");
 }
 
 std::string policy() {
