@@ -650,7 +650,8 @@ struct rc11_scenario rc11_scenarios[] = {
      .end = marks_stay_out},
     {.name = "readers first: writer, reader",
      .run = {reads_beside_writers, lets_readers_go_first},
-     .begin = writer_and_another},
+     .begin = writer_and_another,
+     .patient = true},
     {.name = "fork inside, a thread of the child", .run = {forks_inside, takes_marks_in_the_child}, .begin = biased},
 };
 const size_t rc11_count = sizeof rc11_scenarios / sizeof *rc11_scenarios;
