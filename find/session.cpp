@@ -331,6 +331,9 @@ void Run::loop() {
     }
 }
 
+// An exit code, or of signal N 128 + N.
+int as_of_a_shell(int code) { return code < 0 ? 128 - code : code; }
+
 void Run::finish() {
     std::uint64_t switched = switches();
     switched -= std::min(switched, switches_before_); // threads that ended took theirs with them
@@ -354,7 +357,8 @@ void Run::finish() {
         .number("elapsed_ns", monotonic_ns() - began_ns_);
     if (program_)
         line.text("ending", program_->exit_code() < 0 ? strsignal(-program_->exit_code()) : "exit")
-            .number("exit_code", static_cast<std::uint64_t>(std::max(0, program_->exit_code())));
+            .number("exit_code", static_cast<std::uint64_t>(as_of_a_shell(program_->exit_code())))
+            .flag("stopped", ended_at_ns_ != 0);
 }
 
 void Run::run() {

@@ -21,10 +21,8 @@ from linewright.find.addresses import Addresses, Stacks
 from linewright.find.decode import STACK_POINTER
 from linewright.find.evidence import LineEvidence, SiteKey
 from linewright.find.names import FileAddress, Names
-from linewright.find.notes import BLIND, note
-from linewright.find.results import HelperCall
+from linewright.find.results import BLIND, HelperCall, Result, note
 from linewright.find.shared_lines import FEWEST_TAKEOVERS, SharedLines
-from linewright.find.sources import Findings
 from linewright.find.space import Spaces
 from linewright.find.stream import (
     Access,
@@ -124,7 +122,7 @@ def run(plugin: Path, command: Sequence[str]) -> tuple[ExactRun, int]:
             f"{EMULATORS[arch]} ended with {done.returncode} and left no accesses: was the "
             "program killed?"
         )
-    return found, done.returncode
+    return found, done.returncode if done.returncode >= 0 else 128 - done.returncode
 
 
 def _takes_plugins(emulator: str) -> bool:
@@ -147,26 +145,33 @@ def _arch_of(program: str) -> str:
     return known[machine]
 
 
-def findings_of(found: ExactRun, program: str, exit_code: int) -> Findings:
+def findings_of(found: ExactRun, program: str, exit_code: int) -> Result:
     """Judge everything that the emulated run did."""
     addresses = Addresses(found.spaces, Stacks(found.spaces, STACK_POINTER["x86_64"]))
     judged = SharedLines(addresses, found.lines, found.arch)
-    lines, names = judged.shared(), addresses.code
-    seldom = [note("exact_seldom", judged.seldom, FEWEST_TAKEOVERS)] if judged.seldom else []
-    about = {
-        "source": "exact",
-        "program": program,
-        "seconds": 0.0,
-        "samples": found.accesses,
-        "lost": 0,
-        "threads": len(found.threads),
-        "alone": [],
-        "overhead": None,
-        "blind": list(BLIND["exact"]),
-        "helpers": _helpers(found, names),
-        "exit_code": max(0, exit_code),
-    }
-    return Findings(found.arch, lines, [note("exact_order"), *seldom], about)
+    lines, seldom = judged.shared(), len(judged.seldom)
+    notes = [
+        *([note("failed", f"exit code {exit_code}")] if exit_code else []),
+        note("exact_order"),
+        *([note("exact_seldom", seldom, FEWEST_TAKEOVERS)] if seldom else []),
+    ]
+    return Result(
+        source="exact",
+        program=program,
+        arch=found.arch,
+        seconds=0.0,
+        samples=found.accesses,
+        lost=0,
+        threads=len(found.threads),
+        lines=lines,
+        seldom=judged.seldom_identities(),
+        alone=[],
+        overhead=None,
+        blind=list(BLIND["exact"]),
+        notes=notes,
+        helpers=_helpers(found, addresses.code),
+        exit_code=exit_code,
+    )
 
 
 def _helpers(found: ExactRun, names: Names) -> list[HelperCall]:

@@ -119,5 +119,4 @@ def separated(
         count=count,
         aligned=[starts[at] for at in sorted(starts)],
         starts=sorted(starts),
-        offset=start - e.address,
     ).at(APART)

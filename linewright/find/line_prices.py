@@ -27,9 +27,9 @@ from linewright.analysis.summarise import summarise
 from linewright.errors import LinewrightError
 from linewright.families import SPACING, family_of
 from linewright.find.evidence import LINE
-from linewright.find.notes import note
-from linewright.find.remedies import lock_use, place
-from linewright.find.results import Ceiling, LineFacts
+from linewright.find.results import BIASED, Ceiling, Hot, Note, note
+from linewright.find.verdict import lock_use
+from linewright.find.words import place
 from linewright.forms import listed, standing_for
 from linewright.schema import Cell, Context, Estimate, Interval, Record
 
@@ -37,7 +37,7 @@ MOST_NAMED = 2
 """Record files that a refusal names; more are counted."""
 MEASURED_S = 20
 """Seconds for a measurement of just the forms that were found."""
-BIASED, LIBCS = "biased_rwlock", "rwsem"
+LIBCS = "rwsem"
 LOCKS = (BIASED, LIBCS)
 """Readers of the library's lock, and of the C library's."""
 PLANS = {
@@ -78,7 +78,7 @@ class Prices:
         """Whether any form has both prices."""
         return bool(self._alone.keys() & self._contended.keys())
 
-    def ceiling(self, hot: LineFacts, arch: str) -> Ceiling | None:
+    def ceiling(self, hot: Hot, arch: str) -> Ceiling | None:
         """What the line could bring at most; None where its main site is not priced."""
         atomic = [site for site in hot.sites if site.access == "atomic"]
         form = standing_for(atomic[0].instruction, arch) if atomic else ""
@@ -89,14 +89,10 @@ class Prices:
         if hot.share is None or alone is None or contended is None:
             return None
         plain, most = _plain(hot), _part(contended.high_ns, alone.low_ns)
-        # Stalls of plain accesses surface anywhere in their functions; those of the atomics do not.
-        high = hot.share.high * ((1 - plain) * most + plain)
-        if hot.reach is not None and plain:
-            high = max(high, hot.reach.high - hot.share.low * (1 - plain) * (1 - most))
         gain = Estimate(
-            value=hot.share.value * _part(contended.median_ns, alone.median_ns),
+            value=hot.share.value * (1 - plain) * _part(contended.median_ns, alone.median_ns),
             low=hot.share.low * (1 - plain) * _part(contended.low_ns, alone.high_ns),
-            high=high,
+            high=hot.share.high * (1 - plain) * most,
             confidence=max(0.0, alone.confidence + contended.confidence + hot.share.confidence - 2),
         )
         thread, slowed = _most_slowed(hot, most)
@@ -141,18 +137,17 @@ def _as_in_programs(cell: Cell) -> bool:
     return params.get("write_percent", 100) == 100 and "rounds" not in params
 
 
-def _most_slowed(hot: LineFacts, most: float) -> tuple[int, float]:
+def _most_slowed(hot: Hot, most: float) -> tuple[int, float]:
     """The thread that the line holds up most, and the upper end of what an end of the contention
     could bring it, of its own time.  Which one it is goes by what is certain of its share: a thread
     of a few samples is no such."""
-    factor = {s.thread: (1 - s.plain) * most + s.plain for s in hot.slowed}
+    factor = {s.thread: (1 - s.plain) * most for s in hot.slowed}
     worst = max(hot.slowed, key=lambda s: s.share.low * factor[s.thread], default=None)
     return (worst.thread, worst.share.high * factor[worst.thread]) if worst else (0, 0.0)
 
 
-def _plain(hot: LineFacts) -> float:
-    """Of the line's samples, the part at plain accesses. They have no price: between nothing and
-    all of their time may be gained."""
+def _plain(hot: Hot) -> float:
+    """Of the line's samples, the part at plain accesses, which have no price."""
     all_sites = sum(site.share for site in hot.sites)
     plain = sum(site.share for site in hot.sites if site.access != "atomic")
     return min(1.0, plain / all_sites) if all_sites else 0.0
@@ -164,7 +159,7 @@ def _part(contended: float, alone: float) -> float:
 
 def from_files(
     paths: Sequence[str], cpu_model: str, named: bool = False, on: str = "local"
-) -> tuple[Prices | None, str]:
+) -> tuple[Prices | None, Note | None]:
     """Prices of this machine's records among these files, and what to say of them; `on` names the
     machine.
 
@@ -188,14 +183,14 @@ def from_files(
     if models:
         return _of_a_model(prices, sorted({c.simulated for c in models}))
     if here:
-        return prices, ""
+        return prices, None
     few = len(files_read) <= MOST_NAMED
     where = f" in {' and '.join(files_read) if few else f'{len(files_read)} record files'}"
     again = f"linewright measure{place(on)}"
     return None, note("no_records", cpu_model, where if files_read else "", again, MEASURED_S)
 
 
-def _of_a_model(prices: Prices, names: list[str]) -> tuple[Prices | None, str]:
+def _of_a_model(prices: Prices, names: list[str]) -> tuple[Prices | None, Note | None]:
     """Prices of a described machine, when nothing was measured on this one: what they are is said
     with every ceiling."""
     if len(names) > 1:
@@ -205,7 +200,9 @@ def _of_a_model(prices: Prices, names: list[str]) -> tuple[Prices | None, str]:
     return prices, note("of_a_model", names[0])
 
 
-def measured(forms: Sequence[str], cpu_model: str, on: str = "local") -> tuple[Prices | None, str]:
+def measured(
+    forms: Sequence[str], cpu_model: str, on: str = "local"
+) -> tuple[Prices | None, Note | None]:
     """The prices of just these forms, measured now, `on` this or another machine."""
     with tempfile.TemporaryDirectory(prefix="linewright-find-") as folder:
         path = Path(folder) / "prices.jsonl"
@@ -226,24 +223,16 @@ def measured(forms: Sequence[str], cpu_model: str, on: str = "local") -> tuple[P
         return from_files([out for out in runs if os.path.exists(out)], cpu_model, on=on)
 
 
-def ceiling_of(hot: LineFacts, prices: Prices | None, arch: str) -> Ceiling | None:
+def ceiling_of(hot: Hot, prices: Prices | None, arch: str) -> Ceiling | None:
     """What an end of the line's contention could bring; none of one that stays on one CPU at a
     time, nor of a pair of lines where pairs were not measured to disturb each other."""
     apart = prices.apart.needed if prices is not None and prices.apart else LINE
-    if hot.verdict.stays or (hot.verdict.line_bytes == 128 and apart <= LINE):
+    if prices is None or hot.verdict.stays or (hot.verdict.line_bytes == 128 and apart <= LINE):
         return None
-    return (prices and prices.ceiling(hot, arch)) or _estimated(hot)
+    return prices.ceiling(hot, arch)
 
 
-def _estimated(hot: LineFacts) -> Ceiling | None:
-    """Of plain accesses without a priced operation beside them."""
-    if hot.reach is None or hot.share is None or any(s.access == "atomic" for s in hot.sites):
-        return None
-    gain = Estimate(value=min(hot.share.value, hot.reach.high), low=0.0, high=hot.reach.high)
-    return Ceiling(gain=gain, plain=1.0)
-
-
-def forms_of(lines: Sequence[LineFacts], arch: str) -> list[str]:
+def forms_of(lines: Sequence[Hot], arch: str) -> list[str]:
     """Forms that the lines' main atomic sites stand for."""
     found = (
         standing_for(s.instruction, arch)

@@ -60,6 +60,8 @@ class SamplerOutput:
     """Process, address and bits of the code that was met."""
     waiting: deque[tuple[int, int, int]] = field(default_factory=deque)
     """Of it what is not decoded yet, in order."""
+    running: dict[int, bool] = field(default_factory=dict)
+    """Whether each process was still there when it was last heard of."""
     ahead_ns: int = 0
     """CPU time that went to decoding so far."""
     reading_ns: int = 0
@@ -79,6 +81,19 @@ class SamplerOutput:
         self.decoder = Decoder(self.start.arch, self.spaces)
         self.stacks = Stacks(self.spaces, STACK_POINTER[self.start.arch])
         self.watcher = Watcher(self.spaces, self.decoder, self.lines, self.start.arch)
+
+    @property
+    def exit_code(self) -> int | None:
+        """Of a program that ended by itself; 128 + N where signal N ended it."""
+        by_itself = self.end is not None and self.end.ending and not self.end.stopped
+        return self.end.exit_code if by_itself else None
+
+    @property
+    def failure(self) -> str:
+        """How a program that ended by itself failed; empty where it did not."""
+        if not self.exit_code:
+            return ""
+        return f"exit code {self.exit_code}" if self.end.ending == "exit" else self.end.ending
 
     def addresses(self, heap: Heap | None = None) -> Addresses:
         """What its addresses are."""
@@ -101,6 +116,8 @@ class SamplerOutput:
                 self.ticks.append((line.time_ns, line.cpu))
             case Map() | Task() | Code() | ThreadBlock() | LinkMap():
                 self.spaces.take(line)
+                if isinstance(line, Task) and line.tid == line.pid:
+                    self.running[line.pid] = line.event != "exit"
                 if isinstance(line, Code):
                     self.decoder.forget(line.pid, line.address // PAGE)
             case Watch():

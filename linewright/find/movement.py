@@ -46,6 +46,13 @@ LONGEST_TURN_NS = 20_000
 1 µs) is a few hundredths of longer turns, and a sample stops its CPU, and a turn there, about so
 long."""
 
+STRETCH = 20
+"""Sampling periods over which the CPU time of threads is added up: one sample more or less is a
+twentieth."""
+TICK_PART = 4
+"""Samples that lie closer than this part of the period are of one tick of timers that fire
+together."""
+
 Use = tuple[int, int]
 """Time in ns and CPU of a sample."""
 
@@ -128,6 +135,26 @@ def table_movement(lines: list[list[Use]], ticks: Ticks | None = None) -> Moveme
     elif changes.low < LINE_BETWEEN and answer == "moves":
         answer = "open"
     return msgspec.structs.replace(whole, answer=answer, changes=changes)
+
+
+def ran_at_once(threads: Sequence[Sequence[int]], period_ns: int, together: bool) -> float:
+    """Of the time in which any of these threads ran, the part in which two or more are seen to have
+    run, from the times of each one's samples. Where CPUs' timers fire `together`, samples of one
+    tick are of threads that ran then; else the CPU time that all used of a stretch, beyond the
+    whole of it, is what they must have used at once."""
+    times = np.concatenate([np.asarray(some, np.int64) for some in threads])
+    who = np.repeat(np.arange(len(threads)), [len(some) for some in threads])
+    if not together:
+        stretches, used = np.unique(times // (STRETCH * period_ns) * len(threads) + who,
+                                    return_counts=True)  # fmt: skip
+        each = np.minimum(used, STRETCH)
+        in_all = np.bincount(np.unique(stretches // len(threads), return_inverse=True)[1], each)
+        at_once = np.clip(in_all - STRETCH, 0, STRETCH)
+        return float(at_once.sum() / max(1, np.minimum(in_all, STRETCH).sum()))
+    order = np.argsort(times, kind="stable")
+    begins = np.diff(times[order], prepend=times[order][:1]) > period_ns // TICK_PART
+    ticks = np.unique(np.cumsum(begins) * len(threads) + who[order]) // len(threads)
+    return float(np.mean(np.unique(ticks, return_counts=True)[1] > 1)) if len(ticks) else 0.0
 
 
 def _over(seen: Estimate, expected: float) -> Estimate:

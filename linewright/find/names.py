@@ -18,6 +18,7 @@ from typing import NamedTuple
 from linewright.elf.frames import frame
 from linewright.elf.symbols import Module, Symbol, demangle, lookup, module, without_hash
 from linewright.find.mapped_files import is_file
+from linewright.find.results import Place
 from linewright.find.space import Spaces
 from linewright.find.stream import Map, Sample
 
@@ -43,14 +44,6 @@ class FileAddress(NamedTuple):
 
     path: str
     address: int
-
-
-class AddressName(NamedTuple):
-    """What an address is called."""
-
-    module: str
-    function: str
-    source: str
 
 
 class StaticPlace(NamedTuple):
@@ -203,8 +196,9 @@ class Names:
         """Code of a library's header or source that was compiled into the program, without
         optimisation as functions of their own, or an operation of JavaScript that V8 has as a
         function; known of prepared addresses."""
-        _, function, source = self.name(pid, address)
-        return bool(_SYSTEM_SOURCE.search(source)) or function.startswith("Builtins_")
+        named = self.name(pid, address)
+        by_v8 = named.function.startswith("Builtins_")
+        return bool(_SYSTEM_SOURCE.search(named.source)) or by_v8
 
     def is_unlisted(self, pid: int, address: int) -> bool:
         """An operation of JavaScript whose callers have no names and look like data: V8 has listed
@@ -238,14 +232,14 @@ class Names:
             ).items():
                 self._lines[FileAddress(path, address)] = said
 
-    def name(self, pid: int, address: int) -> AddressName:
+    def name(self, pid: int, address: int) -> Place:
         """Function and source line of code; prepared addresses have a line, where the file has
         debug information."""
         where = self.where(pid, address)
         if not where.path:
             jitted = lookup(self._jit(pid), address)
             if jitted is not None:
-                return AddressName("", jitted.name, "")
+                return Place("", jitted.name, "")
             found = self._spaces.find(pid, address)
             self.unlisted.add(pid)
             label = (
@@ -253,13 +247,20 @@ class Names:
                 if found is None or found.path in ("", "//anon")
                 else found.path
             )
-            return AddressName("", f"{label} at {address:#x}", "")
+            return Place("", f"{label} at {address:#x}", "")
         function, source = self._lines.get(where, ("", ""))
         base = PurePath(where.path).name
         if not function:
             symbol = lookup(self._module(where.path).functions, where.address, slack=4096)
             function = demangle(symbol.name) if symbol else f"{base}+{where.address:#x}"
-        return AddressName(base, function, source)
+        return Place(base, function, source)
+
+    def symbol(self, pid: int, address: int) -> str:
+        """The function that an address lies in as every build calls it; without one the file."""
+        where = self.where(pid, address)
+        functions = self._module(where.path).functions if where.path else self._jit(pid)
+        found = lookup(functions, where.address, slack=4096 if where.path else 0)
+        return demangle(found.name) if found else PurePath(where.path).name
 
     def variable(self, pid: int, address: int) -> StaticPlace | None:
         """Where in a file's static data an address lies; None where it is no file's."""

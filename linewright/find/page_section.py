@@ -9,15 +9,17 @@ from pathlib import PurePath
 from linewright import numbers
 from linewright.errors import one_line
 from linewright.find import results
-from linewright.find.result_document import (
+from linewright.find.result_document import headline, limits
+from linewright.find.results import Hot, Result
+from linewright.find.words import (
+    advice,
+    amount_text,
+    blind_text,
     bytes_text,
-    cost_text,
-    headline,
     kind_text,
-    most_text,
+    line_text,
     site_text,
 )
-from linewright.find.results import Hot, Result
 from linewright.say.columns import Column, table_of
 from linewright.say.document import Section
 from linewright.say.sentence import Sentence, sentence_as_written
@@ -28,14 +30,14 @@ def _column(name: str, text: Callable[[Hot], str]) -> Column:
 
 
 COLUMNS = (
-    _column("line", lambda hot: hot.object),
-    _column("share of time", lambda hot: _share(hot)),
+    _column("line", lambda hot: line_text(hot)),
+    _column("share of time", lambda hot: amount_text(hot)),
     _column("kind", lambda hot: f"{kind_text(hot)}, {hot.certainty}"),
     _column("threads", lambda hot: str(hot.threads)),
     _column("bytes", lambda hot: "; ".join(bytes_text(hot.touches, hot.threads, hot.fields))),
     _column("sites", lambda hot: "; ".join(site_text(site) for site in hot.sites[:3])),
-    _column("at most to gain", lambda hot: most_text(hot.ceiling)),
-    _column("what to do", lambda hot: hot.remedy or numbers.ABSENT),
+    _column("at most to gain", lambda hot: _most(hot)),
+    _column("what to do", lambda hot: advice(hot)),
 )
 
 
@@ -61,14 +63,14 @@ def section(paths: Sequence[str]) -> tuple[list[str], Section | None]:
     )
 
 
-def _share(hot: Hot) -> str:
-    return cost_text(hot) + (" accesses" if hot.share is None else "")
+def _most(hot: Hot) -> str:
+    return numbers.percent(hot.ceiling.gain.high, False) if hot.ceiling else numbers.ABSENT
 
 
 def _notes(result: Result) -> list[Sentence]:
     """What limits a result; its blind spots always."""
     name = one_line(result.program)
     return [
-        *(sentence_as_written(f"{name}: {one_line(text)}", basis="run") for text in result.notes),
-        sentence_as_written(f"{name}, blind to: {'; '.join(result.blind)}.", basis="rule"),
+        *(sentence_as_written(f"{name}: {one_line(text)}", basis="run") for text in limits(result)),
+        sentence_as_written(f"{name}, {blind_text(result)}.", basis="rule"),
     ]

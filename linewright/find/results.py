@@ -1,44 +1,101 @@
-"""What `linewright find` says of a run, whatever its source was: one JSON document, and the
-reading of it from a file."""
+"""What `linewright find` found in a run, whatever its source was, as data without words: one JSON
+document, and the reading of it from a file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
-from linewright.elf.outline_helpers import is_helper
 from linewright.errors import UserError
 from linewright.find.stream import U64, AnyLine, Source
+from linewright.find.verdict import Verdict, verdict_of
 from linewright.records import bounded
 from linewright.schema import Estimate, Interval
 
-SHARED = ("true", "false")
-"""Kinds of lines that several threads use and one of them writes."""
-_LOCKS = (
-    *("mutex_lock", "mutex_unlock", "spin_lock", "lll_lock"),
-    *("rwlock_unlock", "rdlock", "lock_shared", "wrlock"),
-)
 _MARK = b'"linewright_find_result"'
 _MOST_BYTES = 64 << 20
+BIASED = "biased_rwlock"
+"""The form of a ceiling that cheaper readers of a lock would bring."""
 APART = 128
-
 """Bytes that what threads use is kept apart by where none were measured: the convention."""
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 SharingKind = Literal["true", "false", "alone", "read"]
-
 """``true``: several threads on the same bytes, one of them at least writes; ``false``: on other
 bytes of the line; ``alone``: one thread; ``read``: several threads, and no write was seen."""
 
 Certainty = Literal["exact", "sampled", "watched"]
-
 """``exact``: every access of that run; ``sampled``: locked operations, decoded; ``watched``:
 confirmed by watchpoints."""
+
+
+ObjectKind = Literal[
+    "static", "heap", "stack", "thread_local", "shared_mapping", "mapping", "unknown"
+]
+
+
+class Note(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What must be known of a run before it is believed, or what a source cannot see."""
+
+    kind: str
+    """A name of `words.NOTES`."""
+    values: list[str | int | float] = []
+    """What the words have places for."""
+
+
+def note(kind: str, *values: str | int | float) -> Note:
+    """One remark with its figures."""
+    return Note(kind=kind, values=list(values))
+
+
+BLIND: dict[Source, tuple[Note, ...]] = {
+    "timer": (note("unmet_stores"), note("in_kernel"), note("rare")),
+    "signal": (note("plain"), note("unsignalled"), note("in_kernel"), note("rare")),
+    "exact": tuple(map(note, ("exact_time", "not_executed", "between_processes", "by_kernel"))),
+}
+"""What a source of evidence cannot see."""
+
+
+class Place(Struct, frozen=True, forbid_unknown_fields=True):
+    """What an address of code is called."""
+
+    module: str
+    function: str
+    source: str
+
+
+class Object(Struct, frozen=True, forbid_unknown_fields=True):
+    """What lies at an address: of every kind the parts that say which one it is."""
+
+    kind: ObjectKind
+    offset: U64 = 0
+    """Of the address in it; of what has no name the address itself."""
+    symbol: str = ""
+    """The variable; empty where none is known there."""
+    file: str = ""
+    """The file's name, of static data, of a thread's copy of it, and of a shared mapping."""
+    thread: U64 = 0
+    size: U64 = 0
+    """Bytes of a block or mapping."""
+    start: U64 = 0
+    """Where a variable or block begins."""
+    allocator: Place | None = None
+    """Of a block: the allocating call."""
+    caller: Place | None = None
+    """And the call of its function, where it is known."""
+    site: str = ""
+    """Of a block: the allocating function, as `linewright trial --pad` takes it."""
+    allocated: tuple[U64, ...] = ()
+    """Of a block: the return addresses of both calls."""
+
+    @property
+    def apart(self) -> Object:
+        """The same for every address of one object, and of blocks of one allocating call."""
+        return msgspec.structs.replace(self, offset=0, start=0)
 
 
 class Site(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -102,8 +159,6 @@ class LayoutAdvice(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """Fields that begin a line of their own; empty where the whole element does."""
     starts: list[U64] = []
     """Where they begin in an element."""
-    offset: int = 0
-    """In the line: where the object begins."""
     bytes_apart: U64 = APART
     """What threads' bytes are separated by."""
 
@@ -162,8 +217,8 @@ class Tasks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Ceiling(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What an end of the contention could bring, at most. Of plain accesses it is an estimate
-    (docs/results/find.md, "Ceilings", has what planted fixes gained beside it)."""
+    """What an end of the contention of the line's atomic operations could bring, at most. Plain
+    accesses have no price (docs/results/find.md, "Ceilings", has what planted fixes gained)."""
 
     gain: Estimate
     """Share of the CPU time of all threads, if every thread does the same work as before."""
@@ -171,47 +226,20 @@ class Ceiling(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     most_slowed: Share = 0.0
     """The upper end for the thread that the line holds up most, of its own time: so much where that
     thread decides how long the program takes."""
-    form: str = ""
-    """Of the atomic operation with a price; empty where there is none. `biased_rwlock`: the gain is
-    what a readers-writer lock whose readers write no shared line would save; `alone_ns` is then the
-    cost of its readers, and `contended_ns` that of pthread_rwlock_t's, both beside a second CPU."""
-    alone_ns: Interval | None = None
-    contended_ns: Interval | None = None
+    form: str
+    """Of the atomic operation. `BIASED`: the gain is what a readers-writer lock whose readers write
+    no shared line would save; `alone_ns` is then the cost of its readers, and `contended_ns` that
+    of pthread_rwlock_t's, both beside a second CPU."""
+    alone_ns: Interval
+    contended_ns: Interval
     """Both reach over all launches; with n of them, that interval covers the median with a
     confidence of 1 - 2 / 2^n."""
     plain: Share = 0.0
-    """Of the line's time, what is at plain accesses. They have no price: the gain's lower end does
-    not count their time; its upper end counts all time of the functions that make them, since that
-    is where their stalls surface."""
+    """Of the line's time, what is at plain accesses: no part of the gain."""
 
 
-class Verdict(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What all that was seen of a line comes to."""
-
-    answer: Literal["moves", "by_turns", "one_cpu", "alone", "undecided", "not_seen"]
-    """``moves``: CPUs use it at the same time; ``by_turns``: one CPU for a while, then another;
-    ``one_cpu``: several threads, one CPU; ``alone``: no two threads share it; ``undecided``:
-    shared, and too few samples to tell whether it moves; ``not_seen``: shared, and the source does
-    not say on which CPU."""
-    sharing: Literal["", "true", "false", "mixed", "lock"] = ""
-    """How threads share it; empty where none do. ``mixed``: several want the same bytes, and others
-    use other bytes only; ``lock``: truly, and the bytes are a lock."""
-    line_bytes: Literal[64, 128] = 64
-    """128: it is shared only where neighbouring lines of 64 bytes move together."""
-
-    @property
-    def stays(self) -> bool:
-        """One CPU at a time uses it: there is no contention to end."""
-        return self.answer in ("by_turns", "one_cpu")
-
-    @property
-    def travels(self) -> bool:
-        """It may move between CPUs as a line of 64 bytes."""
-        return self.line_bytes == 64 and self.answer in ("moves", "undecided", "not_seen")
-
-
-class LineFacts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One line of the program, and what was seen of it."""
+class Hot(Struct, forbid_unknown_fields=True, kw_only=True):
+    """One line of the program, what was seen of it and what that comes to."""
 
     address: U64
     pid: U64
@@ -220,14 +248,15 @@ class LineFacts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     kind_128: SharingKind
     """The same judged on 128 bytes: two neighbouring lines move together on some machines."""
     certainty: Certainty
-    object: str
-    """Variable and offset, heap block by the site that allocated it, stack, thread-local, or
-    mapping."""
-    object_kind: Literal[
-        "static", "heap", "stack", "thread_local", "shared_mapping", "mapping", "unknown"
-    ]
-    allocated_in: str = ""
-    """Of a heap block: the function that allocated it, as `linewright trial --pad` takes it."""
+    objects: list[Object]
+    """What lies at the bytes that are used, in their order."""
+    type: str = ""
+    """Of a table of many objects: their type, where it is known."""
+    used_fields: list[str] = []
+    """And their fields that are used."""
+    identity: list[str] = []
+    """What it is called in every build, for the guard: of the variables, allocating functions or
+    functions that use it, each with its kind."""
     one_block: bool = False
     """All bytes that are touched lie in one heap block: padding, which parts blocks, cannot part
     them."""
@@ -236,9 +265,6 @@ class LineFacts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     estimated: bool = False
     """The share counts samples within three instructions of plain accesses: other instructions may
     have taken some, and a stall that surfaces later is not counted."""
-    reach: Estimate | None = None
-    """The part of the samples in the functions that make its plain accesses, and their callers;
-    None without such accesses."""
     lines: U64 = 1
     """How many lines this is: a table of which each line is met seldom, summed up."""
     movement: Movement | None = None
@@ -256,20 +282,16 @@ class LineFacts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The threads that samples at the line are of, as many as `touches` lists."""
     sites: list[Site]
     accesses: U64 = 0
+    at_once: Share | None = None
+    """Of the time in which any of its threads ran, the part in which two or more of them did, at
+    least; None where no time is counted."""
+    ceiling: Ceiling | None = None
+    """What an end of its contention could bring: filled in when the prices are known."""
     verdict: Verdict | None = None
-    """What it comes to, always made of the rest: results of before 27 November 2026 have none."""
+    """What it comes to, always made of the rest."""
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "verdict", _verdict_of(self))
-
-
-class Hot(LineFacts, frozen=True, kw_only=True):
-    """One line with what follows from the facts: what its contention costs at most, and what to
-    do."""
-
-    ceiling: Ceiling | None = None
-    remedy: str = ""
-    next_command: str = ""
+        self.verdict = verdict_of(self)
 
 
 class HelperCall(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -286,10 +308,19 @@ class HelperCall(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Atomic operations: calls, and where the helper runs an LL/SC loop its rounds."""
 
 
-class Result(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Against(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How a result compares with an earlier one."""
+
+    baseline: str
+    """The file."""
+    new: list[U64]
+    """Places in `Result.lines` of those that are new."""
+
+
+class Result(Struct, forbid_unknown_fields=True, kw_only=True):
     """What one run found."""
 
-    linewright_find_result: Literal[2]
+    linewright_find_result: Literal[3] = 3
     source: Source
     program: str
     arch: str
@@ -298,6 +329,15 @@ class Result(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     lost: U64
     threads: U64
     lines: list[Hot]
+    """All that are shared, those that may travel first, then by cost."""
+    seldom: list[str] = []
+    """Identities of shared lines that were met too seldom to be listed."""
+    command: list[str] = []
+    """The program as it was started; empty where it ran already."""
+    on: str = "local"
+    """The machine that it ran on."""
+    heap: bool = False
+    """Names of blocks were asked for."""
     bytes_apart: U64 | None = None
     """How far apart threads' words have to lie, as plan ``spacing`` measured it on this machine;
     None where no record decides it, and the convention of 128 is advised."""
@@ -311,53 +351,25 @@ class Result(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     beside_s: float | None = None
     """CPU time of sampler and command while the program ran, in seconds: it is the program's loss
     where all CPUs are in use.  None where it is not known."""
-    blind: list[str]
+    blind: list[Note]
     """What this source cannot see, always."""
-    notes: list[str] = []
+    notes: list[Note] = []
+    """What limits this run."""
+    against: Against | None = None
     exit_code: int | None = None
+    """Of the program, 128 + N where signal N ended it; None where it did not end by itself."""
     document: dict[str, Any] = {}
     """What is said of it, as ``linewright_document`` of every command."""
 
 
-def _verdict_of(line: LineFacts) -> Verdict:
-    """The one place that decides."""
-    wide = line.kind not in SHARED and line.kind_128 in SHARED
-    kind = line.kind_128 if wide else line.kind
-    if kind not in SHARED:
-        return Verdict(answer="alone")
-    sharing = kind
-    if kind == "true" and not wide:
-        sharing = "lock" if is_lock(line.sites) else "mixed" if bystanders(line) else "true"
-    moves = line.movement.answer if line.movement else "not_seen"
-    answer = "undecided" if moves == "open" else moves
-    return Verdict(answer=answer, sharing=sharing, line_bytes=128 if wide else 64)
+SEEN = 6.296
+"""Samples that a line has on average if 95 in 100 runs see the three that make a finding
+(shared_lines.FEWEST_SAMPLES; Poisson: half the 95 % quantile of chi-squared with 6 degrees)."""
 
 
-def bystanders(line: LineFacts) -> list[int]:
-    """Threads that use none of the bytes that others write: to them a truly shared line is falsely
-    shared. None where not all threads are listed."""
-    masks = {t.thread: sum(((1 << size) - 1) << at for at, size in t.bytes) for t in line.touches}
-    writers = {t.thread for t in line.touches if t.writes}
-    if line.threads > len(line.touches):
-        return []
-    return [
-        tid
-        for tid, mask in masks.items()
-        if not any(
-            mask & masks[other] for other in masks if other != tid and {tid, other} & writers
-        )
-    ]
-
-
-def is_lock(sites: Sequence[Site]) -> bool:
-    """Whether the functions that use it are a lock's."""
-    return any(name in used_in(site) for site in sites for name in _LOCKS)
-
-
-def used_in(site: Site) -> str:
-    """The function that an access is of: of an outline helper (arm64) the one that called it, as
-    glibc's locks do there."""
-    return site.caller if is_helper(site.function) else site.function
+def least_share(result: Result) -> float:
+    """Share of time from which 95 of 100 such runs see a line; 0 where every access is seen."""
+    return 0.0 if result.source == "exact" else min(1.0, SEEN / max(1, result.samples))
 
 
 def schemas() -> dict[str, dict]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from linewright.errors import LinewrightError
-from linewright.find.notes import note
+from linewright.find.results import Note, note
 from linewright.run import preloading, probe_questions
 from linewright.run.interrupts import Interrupts
 from linewright.run.place import LOST, Place, open_place
@@ -143,13 +143,13 @@ class SamplerPlace:
         except LinewrightError:
             return ""
 
-    def measured(self, forms: Sequence[str]) -> tuple[Prices | None, str]:
+    def measured(self, forms: Sequence[str]) -> tuple[Prices | None, Note | None]:
         """Prices of these forms there, measured now."""
         from linewright.find import line_prices
 
         return line_prices.measured(forms, self.cpu_model, self.on)
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         return [note(why, path) for path, why in self.files.left_out.items()]
 
     def close(self) -> None:
@@ -200,7 +200,7 @@ def _run(
         stack.enter_context(interrupts.answered_by(send.stop))
         began_ns = time.process_time_ns()
         try:
-            for room in ("sources", "line_prices", "remedies", "result_document"):
+            for room in ("sources", "result_document"):
                 import_module(f"linewright.find.{room}")
             from linewright.find import live
 

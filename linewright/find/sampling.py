@@ -7,14 +7,14 @@ import glob
 from typing import TYPE_CHECKING, NamedTuple
 
 from linewright.errors import RunError
-from linewright.find.notes import note
+from linewright.find.results import note
 from linewright.find.sampled_machine import SamplerPlace
 from linewright.find.stream import SamplingRefusal
 
 if TYPE_CHECKING:
     from linewright.find.line_prices import Prices
     from linewright.find.live import SamplerOutput
-    from linewright.find.sources import Findings
+    from linewright.find.results import Note, Result
 
 MOST_PER_SECOND = 4000
 """Samples a second over all CPUs: what the command reads without falling behind."""
@@ -44,7 +44,7 @@ class SampleRequest(NamedTuple):
         return options + ([f"--for={self.seconds:g}"] if self.seconds else [])
 
 
-def sampled(request: SampleRequest, there: SamplerPlace) -> tuple[SamplerOutput, Findings]:
+def sampled(request: SampleRequest, there: SamplerPlace) -> tuple[SamplerOutput, Result]:
     """Sample a program or process and judge what was seen."""
     preload, environment, table = [], [], None
     if request.heap:
@@ -65,7 +65,7 @@ def sampled(request: SampleRequest, there: SamplerPlace) -> tuple[SamplerOutput,
                 "with find"
             ) from None
         there.refuse_sanitizer(request.command[0], "find")
-        said = note("by_signal", refused)
+        said = note("by_signal", str(refused))
     rings = there.rings()
     preload.append(there.library("timer"))
     environment += [
@@ -93,8 +93,8 @@ def _findings_of(
     gathered: SamplerOutput,
     there: SamplerPlace,
     table: str | None,
-    notes: list[str],
-) -> Findings:
+    notes: list[Note],
+) -> Result:
     from linewright.find import sources
 
     heap = None
@@ -109,8 +109,8 @@ def _findings_of(
 
 
 def prices_of(
-    found: Findings, named: str | None, there: SamplerPlace
-) -> tuple[Prices | None, list[str]]:
+    found: Result, named: str | None, there: SamplerPlace
+) -> tuple[Prices | None, list[Note]]:
     """Prices where the source counts time, and what is said of them."""
     from linewright.find import line_prices
 

@@ -4,11 +4,11 @@ share of time with its interval, in the order of what they cost."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from linewright.analysis.intervals import wilson_score
-from linewright.find.addresses import Addresses, line_text, table_text
+from linewright.find.addresses import Addresses
 from linewright.find.decode import Decoder
 from linewright.find.evidence import (
     LINE,
@@ -20,12 +20,13 @@ from linewright.find.evidence import (
     sharing_kind,
 )
 from linewright.find.fields import Fields
-from linewright.find.movement import Ticks, Use, movement, table_movement
-from linewright.find.results import SHARED, LineFacts, Movement, SharingKind, ThreadShare, Touch
+from linewright.find.movement import Ticks, Use, movement, ran_at_once, table_movement
+from linewright.find.results import Hot, Movement, SharingKind, ThreadShare, Touch
 from linewright.find.sites import Sites
 from linewright.find.stream import Sample
+from linewright.find.verdict import SHARED
 
-MOST_LISTED = 20
+MOST_ALONE = 20
 MOST_TOUCHES = 16
 FEWEST_SAMPLES = 3
 """Samples that a line needs beside watchpoints' word: one stray decoding makes no finding."""
@@ -65,17 +66,23 @@ class SharedLines:
         arch: str,
         samples: Sequence[Sample] = (),
         ticks: Sequence[Use] = (),
+        period_ns: int = 0,
     ) -> None:
-        """`samples` are all of the run; none where every access is seen."""
+        """`samples` are all of the run, each of so much CPU time; none where every access is
+        seen."""
         self._addresses, self._lines, self._ticks = addresses, lines, Ticks(ticks)
-        self._by_thread, self._total = Counter(s.tid for s in samples), len(samples)
+        self._times: dict[int, list[int]] = defaultdict(list)
+        for sample in samples:
+            self._times[sample.tid].append(sample.time_ns)
+        self._period_ns, self._total = period_ns, len(samples)
+        self._together = bool(ticks)
         decoder = Decoder(arch, addresses.spaces)
         self._sites = Sites(addresses, decoder, samples, self._ticks)
         self._fields = Fields(addresses, decoder, arch)
-        self.seldom = 0
+        self.seldom: list[Evidence] = []
         """Shared lines that moved too seldom to be listed."""
 
-    def shared(self) -> list[LineFacts]:
+    def shared(self) -> list[Hot]:
         """Lines that several threads use, on 64 bytes or on 128: what moves between CPUs first,
         then by cost."""
         tables = self._tables()
@@ -89,15 +96,15 @@ class SharedLines:
                 if _enough(evidence):
                     found.append(_Found(evidence, kind, wide))
                 else:
-                    self.seldom += 1
+                    self.seldom.append(evidence)
         # What is shared on 128 bytes only comes behind what is shared on 64.
         found.sort(key=lambda f: (f.kind not in SHARED, -f.evidence.samples, -f.evidence.moved))
-        listed = [*found[:MOST_LISTED], *tables]
+        listed = [*found, *tables]
         self._sites.prepare([*(f.evidence for f in listed), *self._lonely()])
         lines = [self._facts(f) for f in listed]
         if self._total:
             lines.sort(key=lambda line: (line.verdict.line_bytes, -line.share.value))
-        return sorted(lines[:MOST_LISTED], key=lambda line: line.verdict.stays)
+        return sorted(lines, key=lambda line: line.verdict.stays)
 
     def _tables(self) -> list[_Found]:
         """Lines of objects of one type, or of one object that one instruction uses, each too seldom
@@ -135,7 +142,7 @@ class SharedLines:
                 found.append(_Found(whole, kind, kind, some))
         return found
 
-    def alone(self) -> list[LineFacts]:
+    def alone(self) -> list[Hot]:
         """Lines on which one thread's atomics take at least a hundredth of the samples."""
         found = self._lonely()
         self._sites.prepare(found)
@@ -149,7 +156,7 @@ class SharedLines:
             and sharing_kind(e.threads.values()) in ("alone", "read")
             and self._wide(place) not in SHARED
         ]
-        return sorted(found, key=lambda e: -e.samples)[:MOST_LISTED]
+        return sorted(found, key=lambda e: -e.samples)[:MOST_ALONE]
 
     def _halves(self, place: LinePlace) -> list[Evidence | None]:
         """The two lines of the 128 bytes."""
@@ -171,30 +178,29 @@ class SharedLines:
         uses = [use for half in halves for use in half.uses()]
         return movement(uses, self._ticks) if uses else None
 
-    def _facts(self, found: _Found) -> LineFacts:
+    def _facts(self, found: _Found) -> Hot:
         e, kind, wide, table = found
         where = _used(e)
         objects = [self._addresses.object(e.pid, at, e.when_ns) for at in where]
         first = objects[0]
         typed = self._fields.of(e, first, separate=kind == "false")
+        type_, used_fields = (table and self._fields.type_of(e)) or ("", [])
         wide_only = kind not in SHARED and wide in SHARED
         line_bytes = 2 * LINE if wide_only else LINE
-        return LineFacts(
+        return Hot(
             address=e.address,
             pid=e.pid,
             line_bytes=line_bytes,
             kind=kind,
             kind_128=wide,
             certainty="exact" if e.accesses else "watched" if e.watched else "sampled",
-            object=table_text(self._fields.type_of(e) or first, len(table))
-            if table
-            else line_text(objects),
-            object_kind=first.kind,
-            allocated_in=first.site,
+            objects=objects[:1] if table else objects,
+            type=type_,
+            used_fields=used_fields,
+            identity=self.identity(e),
             one_block=not table and self._addresses.one_block(e.pid, where, e.when_ns),
             share=None if e.accesses else wilson_score(e.samples, self._total),
             estimated=2 * e.near > e.samples,
-            reach=self._sites.reach(e) if e.near else None,
             lines=len(table) or 1,
             fields=typed.fields,
             advised=typed.advised,
@@ -205,7 +211,30 @@ class SharedLines:
             threads=len(e.threads),
             slowed=self._slowed(e),
             sites=self._sites.of(e, one_line=not table),
+            at_once=self._at_once(e.threads),
         )
+
+    def seldom_identities(self) -> list[str]:
+        """Of all shared lines that are not listed."""
+        return sorted({name for e in self.seldom for name in self.identity(e)})
+
+    def identity(self, e: Evidence) -> list[str]:
+        """What the line is called in every build: by its variables, by the functions that allocated
+        its blocks, else by those that use it."""
+        names = set()
+        for what in (self._addresses.object(e.pid, at, e.when_ns) for at in _used(e)):
+            if what.site or what.symbol:
+                names.add(f"{what.kind} {what.site or what.symbol}")
+        users = {self._addresses.code.symbol(key.pid, key.ip) for key in e.sites}
+        first = self._addresses.object(e.pid, e.address, e.when_ns)
+        return sorted(names or {f"{first.kind} used by {user}" for user in users})
+
+    def _at_once(self, threads: Iterable[int]) -> float | None:
+        """Of the time in which any of these threads ran, the part in which two did."""
+        if not self._period_ns:
+            return None
+        runs = [self._times[tid] for tid in threads if tid in self._times]
+        return ran_at_once(runs, self._period_ns, self._together) if runs else None
 
     def _touches(self, e: Evidence) -> list[Touch]:
         """Each thread's bytes, those of neighbours together."""
@@ -231,7 +260,7 @@ class SharedLines:
                 plain=e.near_by_thread[tid] / number,
             )
             for tid, number in Counter(s.tid for s in e.samples_at()).most_common(MOST_TOUCHES)
-            for own in [wilson_score(number, self._by_thread[tid])]
+            for own in [wilson_score(number, len(self._times[tid]))]
             if own is not None
         ]
 

@@ -1,19 +1,18 @@
-"""The instructions that use a line: their names, who calls them, and where their stalls surface."""
+"""The instructions that use a line: their names, and who calls them."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from linewright.analysis.intervals import wilson_score
 from linewright.elf.outline_helpers import is_helper
-from linewright.find.addresses import Addresses, place_text
+from linewright.find.addresses import Addresses
 from linewright.find.decode import Decoder
 from linewright.find.evidence import Evidence, SiteKey, runs
 from linewright.find.movement import Ticks, movement
 from linewright.find.results import Site
 from linewright.find.stream import Sample
-from linewright.schema import Estimate
+from linewright.find.words import place_text
 
 MOST_SITES = 8
 
@@ -85,20 +84,6 @@ class Sites:
             accesses=number if exact else 0,
             movement=movement(uses, self._ticks) if uses else None,
         )
-
-    def reach(self, e: Evidence) -> Estimate | None:
-        """The part of the samples that fall into the functions which access the line, or into
-        their callers: where stalls of its plain accesses surface."""
-        functions = set()
-        for key in e.sites:
-            functions.add(self._names.extent(key.pid, key.ip))
-            sample = e.example(key)
-            caller = self._outside(sample) if sample else 0
-            if caller:
-                functions.add(self._names.extent(key.pid, caller - 1))
-        places = Counter((s.pid, s.ip) for s in self._samples if s.tid in e.threads)
-        inside = sum(n for at, n in places.items() if self._names.extent(*at) in functions)
-        return wilson_score(max(inside, e.samples), len(self._samples))
 
     def _outside(self, sample: Sample) -> int:
         """The first address on the stack that may be of a caller in no system library, or 0."""

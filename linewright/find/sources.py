@@ -1,43 +1,30 @@
-"""From a gathered stream to the facts of its lines, and from those to a result."""
+"""From a gathered stream to what was found, and from that to a result with prices."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
-from linewright.find import line_prices, moved_tasks, remedies
+from linewright.find import line_prices, moved_tasks
 from linewright.find.evidence import collect, collect_near
 from linewright.find.line_prices import Prices
 from linewright.find.live import SamplerOutput
+from linewright.find.movement import ran_at_once
 from linewright.find.names import Names
-from linewright.find.notes import BLIND, note, unknown_pointers
-from linewright.find.results import Hot, LineFacts, Result
+from linewright.find.results import BLIND, Note, Result, note
 from linewright.find.shared_lines import SharedLines
-from linewright.numbers import at_most
+from linewright.find.verdict import SELDOM_AT_ONCE
+from linewright.numbers import at_most, percent
 
 if TYPE_CHECKING:
     from linewright.find.heap import HeapTable
 
 
-@dataclass
-class Findings:
-    """What one source found, before it is priced and advised on."""
-
-    arch: str
-    lines: list[LineFacts]
-    notes: list[str]
-    about: dict[str, Any]
-    """Further fields of the result."""
-
-
 def findings_of(
-    gathered: SamplerOutput, program: str, heap: HeapTable | None = None, notes: Sequence[str] = ()
-) -> Findings:
-    """Judge everything that a live run saw."""
+    gathered: SamplerOutput, program: str, heap: HeapTable | None = None, notes: Sequence[Note] = ()
+) -> Result:
+    """Judge everything that a live run saw; `conclude` completes it."""
     gathered.samples.sort(key=lambda s: s.time_ns)
     if heap is not None:
         gathered.lines.split_by_heap_block(heap.owners)
@@ -49,23 +36,27 @@ def findings_of(
     if heap is not None:
         gathered.lines.drop_unclear()
         gathered.lines.drop(lambda pid, address: heap.is_table(gathered.spaces.find(pid, address)))
-    found = SharedLines(addresses, gathered.lines, start.arch, gathered.samples, gathered.ticks)
+    found = SharedLines(
+        addresses, gathered.lines, start.arch, gathered.samples, gathered.ticks, start.period_ns
+    )
     lines = found.shared()
-    about = {
-        "source": start.source,
-        "program": PurePath(program).name,
-        "seconds": end.elapsed_ns / 1e9 if end else 0.0,
-        "samples": len(gathered.samples),
-        "lost": end.lost if end else 0,
-        "threads": len({s.tid for s in gathered.samples}),
-        "alone": [Hot(**msgspec.structs.asdict(facts)) for facts in found.alone()],
-        "overhead": _overhead(gathered),
-        "beside_s": end and (end.own_cpu_ns + gathered.reading_ns) / 1e9,
-        "blind": [*BLIND[start.source], *_unknown_pointers(gathered)],
-        "exit_code": end.exit_code if end and end.ending == "exit" else None,
-    }
-    said = [*notes, *_notes(gathered), *_unlisted(addresses.code, gathered)]
-    return Findings(start.arch, lines, said, about)
+    return Result(
+        source=start.source,
+        program=PurePath(program).name,
+        arch=start.arch,
+        seconds=end.elapsed_ns / 1e9 if end else 0.0,
+        samples=len(gathered.samples),
+        lost=end.lost if end else 0,
+        threads=len({s.tid for s in gathered.samples}),
+        lines=lines,
+        seldom=found.seldom_identities(),
+        alone=found.alone(),
+        overhead=_overhead(gathered),
+        beside_s=end and (end.own_cpu_ns + gathered.reading_ns) / 1e9,
+        blind=[*BLIND[start.source], *_unknown_pointers(gathered)],
+        notes=[*notes, *_notes(gathered), *_unlisted(addresses.code, gathered)],
+        exit_code=gathered.exit_code,
+    )
 
 
 class Advice(NamedTuple):
@@ -77,44 +68,23 @@ class Advice(NamedTuple):
     heap: bool = False
     """Names of blocks were asked for already."""
     prices: Prices | None = None
-    notes: Sequence[str] = ()
+    notes: Sequence[Note] = ()
     """What is said of the prices, or why there are none."""
 
 
-def conclude(found: Findings, advice: Advice, notes: Sequence[str] = ()) -> Result:
-    """The result: each line with its ceiling and what to do."""
+def conclude(found: Result, advice: Advice, notes: Sequence[Note] = ()) -> Result:
+    """What was found, with each line's ceiling, and what commands that follow are made of."""
     near = None if advice.prices is None else advice.prices.apart
-    apart = near.needed if near else None
-    lines = [concluded(facts, found.arch, advice, apart) for facts in found.lines]
-    measured = [note("apart_measured", apart, at_most(near.within))] if apart else []
-    usual = remedies.convention(lines, advice.on, apart)
-    return Result(
-        linewright_find_result=2,
-        arch=found.arch,
-        lines=lines,
-        bytes_apart=apart,
-        notes=[*found.notes, *measured, *advice.notes, *usual, *notes],
-        **found.about,
-    )
+    for hot in found.lines:
+        hot.ceiling = line_prices.ceiling_of(hot, advice.prices, found.arch)
+    found.command, found.on, found.heap = list(advice.command), advice.on, advice.heap
+    found.bytes_apart = near.needed if near else None
+    measured = [note("apart_measured", near.needed, at_most(near.within))] if near else []
+    found.notes = [*found.notes, *measured, *advice.notes, *notes]
+    return found
 
 
-def concluded(facts: LineFacts, arch: str, advice: Advice, apart: int | None = None) -> Hot:
-    """One line with what follows from its facts; `apart`: how many bytes apart threads' words were
-    measured to have to lie."""
-    known = msgspec.structs.asdict(facts)
-    if facts.advised and apart:
-        known["advised"] = facts.advised.at(apart)
-    return Hot(
-        **known
-        | {
-            "ceiling": line_prices.ceiling_of(facts, advice.prices, arch),
-            "remedy": remedies.remedy(facts, apart),
-            "next_command": remedies.next_command(facts, advice.command, advice.on, advice.heap),
-        }
-    )
-
-
-def _unlisted(names: Names, gathered: SamplerOutput) -> list[str]:
+def _unlisted(names: Names, gathered: SamplerOutput) -> list[Note]:
     """How code that was compiled at run time gets names; known when all is named."""
     kinds = {"java": "libjvm.so", "javascript": "node"}
     return [
@@ -124,13 +94,14 @@ def _unlisted(names: Names, gathered: SamplerOutput) -> list[str]:
     ]
 
 
-def _unknown_pointers(gathered: SamplerOutput) -> list[str]:
+def _unknown_pointers(gathered: SamplerOutput) -> list[Note]:
     """What follows from thread pointers that were not found."""
     threads = gathered.spaces.threads
     without = {
         s.tid for s in gathered.samples if not s.kernel and s.tid not in threads.get(s.pid, {})
     }
-    return [unknown_pointers(gathered.start.arch, len(without))] if without else []
+    arch = {"x86_64": ""}.get(gathered.start.arch, f"_{gathered.start.arch}")
+    return [note(f"unknown_pointers{arch}", len(without))] if without else []
 
 
 def _overhead(gathered: SamplerOutput) -> float | None:
@@ -145,22 +116,42 @@ def _overhead(gathered: SamplerOutput) -> float | None:
     return (end.sample_cost_ns + end.watch_cost_ns + end.switch_cost_ns) / busy_ns
 
 
-def _notes(gathered: SamplerOutput) -> list[str]:
+def _notes(gathered: SamplerOutput) -> list[Note]:
     """What the reader must know of this run before believing it."""
-    start, end = gathered.start, gathered.end
+    start, end, watcher = gathered.start, gathered.end, gathered.watcher
     by_timer = start.source == "timer"
+    at_once = _at_once(gathered)
     found = {
         "ended_by": gathered.ended_by and gathered.ended_by.name,
         "damaged": gathered.damaged,
+        "failed": gathered.failure,
+        "ending": end and end.stopped and end.ending,
+        "went_on": end
+        and end.ending
+        and not end.stopped
+        and next((pid for pid, there in gathered.running.items() if there and pid != start.pid), 0),
         "left_out": start.left_out,
         "assumed_cost": by_timer and not start.measured,
         "lost": end and end.lost,
         "throttled": end and end.throttled,
-        "refused": gathered.watcher.refused,
-        "unwatched": gathered.watcher.unwatched,
+        "refused": watcher.refused,
+        "refused_all": watcher.refused and not watcher.answered,
+        "unwatched": watcher.unwatched,
         "user_time": by_timer and not start.kernel,
         "other_run": start.other_run,
-        "ending": end and end.ending != "exit" and end.ending,
         "no_sample": not gathered.samples,
+        "one_cpu": len({s.cpu for s in gathered.samples if s.cpu is not None}) == 1
+        and len({s.tid for s in gathered.samples}) > 1,
+        "never_at_once": at_once < SELDOM_AT_ONCE and percent(at_once, False),
     }
     return [note(kind, value) for kind, value in found.items() if value]
+
+
+def _at_once(gathered: SamplerOutput) -> float:
+    """The same of the program's threads as of a line's; 1 where it has one thread."""
+    times: dict[int, list[int]] = {}
+    for sample in gathered.samples:
+        times.setdefault(sample.tid, []).append(sample.time_ns)
+    if len(times) < 2 or not gathered.start.period_ns:
+        return 1.0
+    return ran_at_once(list(times.values()), gathered.start.period_ns, bool(gathered.ticks))

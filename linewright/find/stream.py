@@ -229,7 +229,11 @@ class End(Line, frozen=True, kw_only=True, tag="end"):
     """CPU time of the sampler, beside the program."""
     elapsed_ns: U64 = 0
     ending: str = ""
+    """``exit``, or the signal that ended the program; empty of a joined one."""
     exit_code: U64 = 0
+    """128 + N of signal N."""
+    stopped: bool = False
+    """The sampler ended the program before its time."""
 
 
 class Failure(Line, frozen=True, kw_only=True, tag="failure"):

@@ -81,7 +81,8 @@ class Watcher:
         self._now_ns = 0
         """Of the latest sample; all hits of a round are dated so, and count as together, since a
         round is short."""
-        self.refused = 0
+        self.refused = self.answered = 0
+        """Watchpoints that found no free register, or were refused, and others."""
 
     def sample(self, sample: Sample) -> None:
         """Note the lines that the code around a sample uses."""
@@ -187,6 +188,8 @@ class Watcher:
                 round_.hits.append((watch, touch))
         elif watch.outcome in ("refused", "busy"):
             self.refused += 1
+        else:
+            self.answered += 1
         if round_.waiting:
             return []
         self._take(round_)

@@ -12,7 +12,7 @@ import typer
 
 from linewright import units
 from linewright.commands._options import AsJson, Elsewhere, ProgramArgument
-from linewright.errors import DIFFERENT, DONE, RunError, UserError
+from linewright.errors import RunError, UserError
 from linewright.show.console import note
 
 if TYPE_CHECKING:
@@ -121,20 +121,21 @@ class _Shown(NamedTuple):
 
         from linewright.find import guard
         from linewright.find.result_document import document
+        from linewright.find.results import Against
 
         new = guard.travelling(result)
         if self.before is not None:
             new = guard.new_lines(result, self.before)
-            said = guard.verdict(new, result, self.named)
-            result = msgspec.structs.replace(result, notes=[said, *result.notes])
+            at = [number for number, hot in enumerate(result.lines) if hot in new]
+            result.against = Against(baseline=self.named, new=at)
         said = document(result)
-        result = msgspec.structs.replace(result, document=msgspec.to_builtins(said))
+        result.document = msgspec.to_builtins(said)
         if self.output:
             guard.write(self.output, result, new if self.fail_new or self.before else [])
         _print(result, said, self.as_json)
         if self.fail_new and os.environ.get("GITHUB_ACTIONS"):
             print(*guard.annotations(new), sep="\n", file=sys.stderr)
-        return DIFFERENT if self.fail_new and new else DONE
+        return guard.exit_code(result, new, self.fail_new)
 
 
 def _sampled(

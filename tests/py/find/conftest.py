@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from support import find_results
 from support.finding import PLANTED, SAMPLER
 from support.places import REAL
 
@@ -56,6 +56,6 @@ def found(run):
     def start(*words: object) -> dict:
         done = run("--json", *words)
         assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        return find_results.worded(done.stdout)
 
     return start

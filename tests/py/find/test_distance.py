@@ -9,14 +9,13 @@ import pytest
 from msgspec.structs import replace
 
 from linewright.find.line_prices import from_files
-from linewright.find.remedies import convention
-from linewright.find.result_document import document
+from linewright.find.result_document import document, limits
 from linewright.find.results import LayoutAdvice, Movement
 from linewright.find.sampling import prices_of
 from linewright.find.sources import Advice, conclude
 from linewright.say.sentence import render_all
 from support.analysis_samples import write
-from support.find_results import concluded, line, search
+from support.find_results import line, result, said_of
 from support.spacing_samples import line_of, machine
 
 
@@ -51,16 +50,14 @@ def test_of_two_kernels_of_one_machine_the_larger_distance_counts(tmp_path) -> N
 
 def test_the_remedy_names_the_measured_distance_or_that_it_is_a_convention() -> None:
     for apart in (64, 128, 256):
-        (found,) = concluded([line("false")], ["./p"], apart)
-        assert f"(alignas({apart}), or padding)" in found.remedy
-        assert convention([found], "local", apart) == []
-    found = conclude(search(line("false")), Advice(["./p"]))
-    assert "(alignas(128), or padding)" in found.lines[0].remedy
-    (note,) = (note for note in found.notes if "convention" in note)
+        assert f"(alignas({apart}), or padding)" in said_of(line("false"), apart=apart)[0]
+        assert limits(result(line("false"), bytes_apart=apart)) == []
+    assert "(alignas(128), or padding)" in said_of(line("false"))[0]
+    (note,) = limits(conclude(result(line("false")), Advice(["./p"])))
     assert note.startswith("alignas(128)") and "linewright measure --plan spacing" in note
-    (note,) = conclude(search(line("false")), Advice(["./p"], "ssh://host")).notes
+    (note,) = limits(conclude(result(line("false")), Advice(["./p"], "ssh://host")))
     assert "linewright measure --on ssh://host --plan spacing" in note
-    assert conclude(search(line("alone")), Advice(["./p"])).notes == []
+    assert limits(conclude(result(line("alone")), Advice(["./p"]))) == []
 
 
 SHARD = LayoutAdvice(type="shard", bytes_before=24, bytes_after=128, count=8, aligned=[])
@@ -76,7 +73,7 @@ def test_records_beside_a_search_decide_remedy_layout_and_note(
     contexts, records = machine(**noise)
     write(tmp_path / "results/spacing.jsonl", contexts, records)
     here = SimpleNamespace(cpu_model=contexts[0].cpu_model, on="local")
-    findings = search(line("false", advised=SHARD))
+    findings = result(line("false", advised=SHARD))
     found = conclude(findings, Advice(["./p"], "local", False, *prices_of(findings, None, here)))
     assert found.bytes_apart == (distance if not noise else None)
     text = " ".join(render_all([*document(found).evidence[0].lines, *document(found).of("limits")]))
@@ -87,14 +84,17 @@ def test_records_beside_a_search_decide_remedy_layout_and_note(
 
 
 def test_no_layout_is_advised_where_nothing_is_to_be_changed() -> None:
+    """Where it is shown that one CPU at a time uses the line, and not where it only seems so."""
     stays = Movement(answer="by_turns", samples=100, cpus=2)
-    found = conclude(search(line("false", advised=SHARD, movement=stays)), Advice(["./p"]))
-    assert "alignas" not in " ".join(render_all(document(found).evidence[0].lines))
+    for at_once, advises in ((0.9, False), (0.1, True)):
+        hot = line("false", advised=SHARD, movement=stays, at_once=at_once)
+        said = " ".join(render_all(document(result(hot)).evidence[0].lines))
+        assert ("alignas" in said) == advises and ("Change nothing" in said) != advises
 
 
 def test_lines_that_are_shared_in_pairs_only_are_judged_by_what_was_measured() -> None:
     pair = line("alone", kind_128="false")
-    texts = {apart: concluded([pair], ["./p"], apart)[0].remedy for apart in (None, 64, 128, 256)}
+    texts = {apart: said_of(pair, apart=apart)[0] for apart in (None, 64, 128, 256)}
     assert texts[None].startswith("Change nothing where lines have 64 bytes; alignas(128) where")
     assert texts[64].startswith("Change nothing: ") and "alignas" not in texts[64]
     assert texts[128].startswith("Separate by alignas(128)")

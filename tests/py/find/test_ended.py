@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import pty
 import signal
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support import waiting
+from support import find_results, waiting
 from support.finding import PLANTED, SAMPLER
 
 LONG = "600"
@@ -73,7 +72,7 @@ def wait_until_sampled(command: subprocess.Popen, target: int | None) -> int:
 
 
 def seen(path: Path, number: signal.Signals) -> None:
-    result = json.loads(path.read_text())
+    result = find_results.worded(path.read_text())
     assert result["samples"] > 20 and "true_counter" in result["lines"][0]["object"]
     assert any(f"Ended by {number.name} before its time" in said for said in result["notes"])
 

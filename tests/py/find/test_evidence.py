@@ -8,7 +8,7 @@ import numpy as np
 from find.test_movement import contended, samples
 
 from linewright.elf import types
-from linewright.find.addresses import Addresses, Object, Stacks, line_text, object_text, table_text
+from linewright.find.addresses import Addresses, Stacks
 from linewright.find.decode import Decoder
 from linewright.find.evidence import (
     Evidence,
@@ -23,14 +23,14 @@ from linewright.find.evidence import (
     runs,
     sharing_kind,
 )
-from linewright.find.names import AddressName
 from linewright.find.result_document import document
-from linewright.find.results import LineFacts
+from linewright.find.results import Hot, Object, Place
 from linewright.find.shared_lines import SharedLines
 from linewright.find.space import Spaces
 from linewright.find.stream import Map, Sample
+from linewright.find.words import line_text, object_text
 from linewright.say.sentence import render_all
-from support.find_results import concluded, result
+from support.find_results import line, result
 
 
 def thread(
@@ -116,6 +116,11 @@ def test_runs_of_bytes() -> None:
     assert runs(0) == []
 
 
+def on_line(*objects: Object, **more: object) -> str:
+    """What a line with these objects is called."""
+    return line_text(line(objects=list(objects), **more))
+
+
 def test_a_line_of_several_variables_names_them_all() -> None:
     flag, counters, second, data, *rest = (
         Object("static", symbol="flag"),
@@ -124,33 +129,33 @@ def test_a_line_of_several_variables_names_them_all() -> None:
         Object("static", 0x18, file="p"),
         *(Object("static", symbol=name) for name in "bcde"),
     )
-    assert line_text([counters, second]) == "counters"
-    assert line_text([flag, counters, second]) == "flag, counters"
+    assert on_line(counters, second) == "counters"
+    assert on_line(flag, counters, second) == "flag, counters"
     assert (
-        line_text([flag, counters, second, data, *rest])
+        on_line(flag, counters, second, data, *rest)
         == "flag, counters, static data of p at 0x18, b and 3 more"
     )
 
 
 def test_an_object_has_its_words_with_and_without_the_place_in_it() -> None:
-    call, above = AddressName("p", "make", "/src/p.c:3"), AddressName("p", "main", "")
+    call, above = Place("p", "make", "/src/p.c:3"), Place("p", "main", "")
     block = Object("heap", 8, size=24, allocator=call, caller=above)
     said = "heap block of 24 bytes allocated in make (p.c:3), called from main"
     assert object_text(block) == f"{said}, + 8"
-    assert table_text(block, 20) == f"{said}, on 20 lines"
+    assert on_line(block, lines=20) == f"{said}, on 20 lines"
     assert object_text(Object("thread_local", 8, "own", thread=7)) == (
         "thread-local own + 8 of thread 7"
     )
     assert object_text(Object("shared_mapping", 64)) == "shared mapping (anonymous) + 0x40"
     mapped = Object("mapping", 64, size=4 << 20)
     assert object_text(mapped) == "anonymous memory, 4 MiB mapped, + 0x40"
-    assert table_text(mapped, 16) == "anonymous memory, 4 MiB mapped, on 16 lines"
-    assert table_text(("Task", ["state", "next"]), 16) == (
+    assert on_line(mapped, lines=16) == "anonymous memory, 4 MiB mapped, on 16 lines"
+    assert on_line(mapped, lines=16, type="Task", used_fields=["state", "next"]) == (
         "objects of type Task (state, next), on 16 lines"
     )
 
 
-def table(thread_of, lines: int = 200, rounds: int = 12) -> list[LineFacts]:
+def table(thread_of, lines: int = 200, rounds: int = 12) -> list[Hot]:
     """What is said of a table whose lines one instruction adds to, by the thread and CPU that
     `thread_of` gives of a line and a sequence of random numbers."""
     spaces, random = Spaces(), Random(1)
@@ -190,7 +195,7 @@ def test_each_instruction_has_its_own_cpus() -> None:
     (hot,) = judge.shared()
     assert hot.movement.answer == "moves"
     assert [site.movement.answer for site in hot.sites] == ["one_cpu", "one_cpu"]
-    said = render_all(document(result(*concluded([hot]))).evidence[0].lines)
+    said = render_all(document(result(hot)).evidence[0].lines)
     assert sum("on one CPU alone" in text for text in said) == 2
 
 
@@ -212,7 +217,7 @@ def test_objects_of_one_type_are_summed_up_whatever_uses_them(monkeypatch) -> No
                 e.count(SiteKey(1, ip, "atomic", "lock add"), sample)
     addresses = Addresses(spaces, Stacks(spaces, 7))
 
-    def summed(typed) -> list[LineFacts]:
+    def summed(typed) -> list[Hot]:
         judge = SharedLines(addresses, found, "x86_64", seen)
         monkeypatch.setattr(judge._fields, "behind", lambda e, key: typed)
         monkeypatch.setattr(judge._fields, "_pointed", lambda e: [])
@@ -220,7 +225,7 @@ def test_objects_of_one_type_are_summed_up_whatever_uses_them(monkeypatch) -> No
 
     monkeypatch.setattr(types.Layout, "fields", lambda *_: [types.Field(8, 8, ".hits", "long")])
     (hot,) = summed(types.Accessed(layout, 8))
-    assert (hot.object, hot.lines, hot.kind) == (
+    assert (line_text(hot), hot.lines, hot.kind) == (
         "objects of type node (.hits), on 20 lines",
         20,
         "true",

@@ -3,14 +3,13 @@ so."""
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 
 import pytest
 
-from support import waiting
+from support import find_results, waiting
 from support.finding import PLANTED, SAMPLER
 from support.places import ROOT
 
@@ -33,7 +32,7 @@ def refused(built):
 
 def result(done: subprocess.CompletedProcess[str]) -> dict:
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return find_results.worded(done.stdout)
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,14 @@ import sys
 from functools import partial
 from xml.etree import ElementTree
 
-import msgspec
 import pytest
 from find.test_movement import MOVES, STAYS, hot
 
 from linewright.analysis.intervals import wilson_score
 from linewright.errors import UserError
 from linewright.find import guard, results
+from linewright.find.results import note
+from linewright.find.words import name_text
 from support import find_results, waiting
 from support.finding import SAMPLER
 from support.places import ROOT
@@ -68,16 +69,57 @@ result = partial(find_results.result, samples=1000)
 
 def named(name: str, share: float = 0.5, **more):
     seen = wilson_score(round(1000 * share), 1000)
-    return msgspec.structs.replace(hot(MOVES), object=name, share=seen, **more)
+    return hot(MOVES, **({"object": name, "share": seen} | more))
 
 
-def test_a_line_is_the_same_whatever_its_address_thread_and_field():
-    before = result(named("shards + 16", address=4096))
-    assert guard.new_lines(result(named("shards + 80, other", address=8192)), before) == []
+def test_a_line_is_the_same_whatever_its_address_thread_field_and_kind():
+    """The kind of one line of tasks was false, true, false in three runs."""
+    before = result(named("shards", address=4096))
+    assert guard.new_lines(result(named("shards", address=8192, kind="false")), before) == []
     (new,) = guard.new_lines(result(named("queue")), before)
-    assert guard.name(new) == "queue"
-    changed = named("shards + 16", kind="false")
-    assert guard.new_lines(result(changed), before) == [changed], "another kind is another finding"
+    assert name_text(new) == "queue"
+
+
+def test_a_line_is_the_same_by_any_of_its_names():
+    """Which of its fields and functions samples meet differs from run to run."""
+    before = result(named("a", identity=["static a", "static b"]))
+    for same in (["static a"], ["static b"], ["static b", "static c"]):
+        assert guard.new_lines(result(named("x", identity=same)), before) == []
+    assert guard.new_lines(result(named("x", identity=["static c"])), before) != []
+
+
+def test_a_line_that_the_baseline_met_too_seldom_to_list_is_not_new():
+    assert guard.new_lines(result(named("edge")), result(seldom=["static edge"])) == []
+
+
+def test_of_two_hundred_lines_one_more_is_new_at_whatever_rank():
+    lines = [named(f"queue_{n}", 0.004) for n in range(200)]
+    before = result(*lines, samples=100_000)
+    assert guard.new_lines(result(*lines), before) == []
+    planted = named("planted", 0.003)
+    for rank in (0, 30, 200):
+        now = result(*lines[:rank], planted, *lines[rank:])
+        assert guard.new_lines(now, before) == [planted]
+
+
+@pytest.mark.parametrize(
+    ("more", "guarding", "plain"),
+    [
+        ({}, 0, 0),
+        ({"exit_code": 0}, 0, 0),
+        ({"exit_code": 7}, 3, 3),
+        ({"exit_code": 139}, 3, 3),
+        ({"notes": [note("no_sample", True)]}, 3, 0),
+        ({"notes": [note("refused_all", 8)]}, 3, 0),
+        ({"notes": [note("went_on", 5)]}, 3, 0),
+        ({"notes": [note("throttled", 5)]}, 0, 0),
+    ],
+)
+def test_what_cannot_be_told_has_an_exit_code_of_its_own(more: dict, guarding: int, plain: int):
+    found = result(**more)
+    assert guard.exit_code(found, [], True) == guarding
+    assert guard.exit_code(found, [], False) == plain
+    assert guard.exit_code(found, [named("queue")], True) == 1, "new lines are new lines"
 
 
 def test_what_stays_and_what_the_baseline_could_not_see_is_not_new():
@@ -90,10 +132,10 @@ def test_the_power_is_that_of_the_samples():
     """With the stated share, 95 of 100 runs have the three samples that make a line."""
     import numpy as np
 
-    share = guard.least_share(result(samples=5000))
+    share = results.least_share(result(samples=5000))
     drawn = np.random.default_rng(1).binomial(5000, share, 20_000)
     assert 0.945 < np.mean(drawn >= 3) < 0.955
-    assert guard.least_share(result(source="exact")) == 0
+    assert results.least_share(result(source="exact")) == 0
 
 
 def test_a_file_that_is_no_result_is_refused(tmp_path):

@@ -6,18 +6,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+import msgspec
 import numpy as np
 import pytest
 
 from linewright.analysis.intervals import wilson_score
 from linewright.find.line_prices import Prices, ceiling_of
-from linewright.find.movement import Ticks, Use, movement
-from linewright.find.result_document import document, headline, kind_text, movement_text
-from linewright.find.results import Hot, Movement, Site, Touch
+from linewright.find.movement import Ticks, Use, movement, ran_at_once
+from linewright.find.result_document import document, headline
+from linewright.find.results import Hot, Movement, Site, Touch, note
+from linewright.find.words import kind_text, movement_text
 from linewright.say.sentence import render_all
 from linewright.schema import Estimate, Interval
-from support.find_results import concluded, result
 from support.find_results import line as line_of
+from support.find_results import result, said_of
 
 MS = 1_000_000
 SECOND = 1000 * MS
@@ -142,7 +144,7 @@ def test_few_samples_leave_it_open() -> None:
     assert movement([(0, 0)]).answer == "open"
 
 
-def hot(movement_: Movement) -> Hot:
+def hot(movement_: Movement, **more: object) -> Hot:
     site = Site(
         instruction="lock add",
         module="a",
@@ -154,13 +156,15 @@ def hot(movement_: Movement) -> Hot:
     touches = [
         Touch(thread=tid, name="t", bytes=[(0, 8)], writes=True, reads=False) for tid in (1, 2)
     ]
-    return line_of(
-        object="counter",
-        share=wilson_score(50, 100),
-        movement=movement_,
-        touches=touches,
-        sites=[site],
-    )
+    kind = more.pop("kind", "true")
+    about = {
+        "object": "counter",
+        "share": wilson_score(50, 100),
+        "at_once": 0.9,
+        "touches": touches,
+        "sites": [site],
+    }
+    return line_of(kind, movement=movement_, **(about | more))
 
 
 STAYS = Movement(answer="one_cpu", samples=50, cpus=1)
@@ -180,17 +184,17 @@ def test_a_line_that_stays_gets_no_remedy_no_ceiling_and_no_next_command() -> No
     prices._alone = {"lock_add": interval}
     prices._contended = {"lock_add": Interval(median_ns=50, low_ns=40, high_ns=60, confidence=0.9)}
     for movement_, ends in ((STAYS, False), (MOVES, True)):
-        line = concluded([hot(movement_)], ["./program"])[0]
-        assert bool(line.next_command) == ends
-        assert ("Count per CPU" in line.remedy) == ends
-        assert (ceiling_of(line, prices, "x86_64") is not None) == ends
+        said, step = said_of(hot(movement_), ["./program"])
+        assert bool(step) == ends
+        assert ("Count per CPU" in said) == ends
+        assert (ceiling_of(hot(movement_), prices, "x86_64") is not None) == ends
 
 
 def test_the_page_says_where_it_stays_and_how_it_moves() -> None:
     assert kind_text(hot(STAYS)) == "shared, on one CPU"
-    assert movement_text(STAYS) == "One CPU alone uses the line: all 50 samples are on it"
+    assert movement_text(hot(STAYS)) == "One CPU alone uses the line: all 50 samples are on it"
     assert kind_text(hot(MOVES)) == "true sharing"
-    assert movement_text(MOVES) == (
+    assert movement_text(hot(MOVES)) == (
         "The line moves between CPUs: pairs of samples of two CPUs within 40.0 µs occur "
         "1.0 times (0.8 to 1.3) as often as with CPUs in random order"
     )
@@ -209,15 +213,88 @@ def test_the_headline_counts_what_is_shown_and_a_pair_of_lines_gains_nothing() -
     still = Movement(answer="open", samples=20, cpus=2)
     share = Estimate(value=0.022, low=0.01, high=0.04)
     undecided = [line_of(movement=still, share=share) for _ in range(19)]
+    none = "No line is shown to travel"
     assert headline(result(*undecided)).startswith(
-        "No line is shown to travel, 19 undecided (the largest takes 2.2 % of the time), in p ("
+        f"{none}, 19 undecided (the largest takes 2.2 % of the time), in p ("
     )
-    assert headline(result(*undecided, line_of(movement=MOVES))).startswith("1 line travels, 19 un")
-    assert headline(result()).startswith("No line travels in p (")
-    reach = Estimate(value=0.5, low=0.4, high=0.6)
-    pair = line_of("alone", kind_128="false", movement=MOVES, reach=reach)
-    assert headline(result(pair)).startswith("No line travels, 1 more on 128-byte lines only, in")
-    assert ceiling_of(pair, None, "x86_64") is None
-    assert ceiling_of(line_of("false", movement=MOVES, reach=reach), None, "x86_64") is not None
-    said = " ".join(render_all(document(result(*concluded([pair]))).evidence[0].lines))
+    both = headline(result(*undecided, line_of(movement=MOVES)))
+    assert both.startswith("1 line is shown to travel, 19 undecided")
+    assert headline(result()).startswith(f"{none} in p (")
+    pair = hot(MOVES, kind="alone", kind_128="false")
+    assert headline(result(pair)).startswith(f"{none}, 1 more on 128-byte lines only, in")
+    prices = Prices([], [])
+    assert ceiling_of(pair, prices, "x86_64") is None
+    said = " ".join(render_all(document(result(pair)).evidence[0].lines))
     assert "The pair of lines moves between CPUs" in said and "The line moves" not in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("failed", "the program failed"),
+        ("no_sample", "there is no sample"),
+        ("went_on", "the program went on in another process"),
+        ("one_cpu", "one CPU ran all of it"),
+        ("never_at_once", "its threads hardly ever ran at once"),
+        ("refused_all", "watchpoints were refused"),
+    ],
+)
+def test_the_headline_says_why_nothing_was_seen(kind: str, why: str) -> None:
+    notes = [note("throttled"), note(kind, "5")]
+    assert headline(result(notes=notes)).startswith(f"No line is shown to travel: {why} in p (")
+    seen = headline(result(line_of(movement=MOVES), notes=notes))
+    assert seen.startswith("1 line is shown to travel in p (")
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_how_long_threads_ran_at_once(together: bool) -> None:
+    """Each thread has a sample in each millisecond in which it ran, at a time of its own, or where
+    timers fire together at that of the others."""
+
+    def ran(*threads: Callable[[int], bool]) -> float:
+        apart = 3_000 if together else 317_000
+        times = [
+            [ms * MS + apart * n for ms in range(2000) if runs(ms)]
+            for n, runs in enumerate(threads)
+        ]
+        return ran_at_once(times, MS, together)
+
+    always, half = lambda ms: True, lambda ms: ms % 100 < 50
+    assert ran(always, always) == ran(always, always, always) == 1
+    assert ran(always, half) == pytest.approx(0.5)
+    assert ran(always) == ran(half, lambda ms: not half(ms)) == 0, "one after the other"
+    assert ran(lambda ms: ms % 2 == 0, lambda ms: ms % 2 == 1) == 0, "on one CPU"
+    assert ran(lambda ms: ms % 3 > 0, lambda ms: ms % 3 < 2) == pytest.approx(1 / 3, abs=0.02)
+
+
+def test_turns_shorter_than_a_period_are_no_running_at_once() -> None:
+    """A lock that two threads hand to each other every 100 us: each has half of the CPU time."""
+    times = [[2 * at * MS + 317_000 * n for at in range(1000)] for n in range(2)]
+    assert ran_at_once(times, MS, together=False) == 0
+
+
+@pytest.mark.parametrize("stays", ["by_turns", "one_cpu"])
+def test_nothing_is_to_be_changed_only_where_threads_ran_at_once(stays: str) -> None:
+    """A mutex beside its data, a thread pool's queue, any program on one CPU, and textbook false
+    sharing beside other programs were told to change nothing."""
+    seen = Movement(answer=stays, samples=500, cpus=2)
+    for kind in ("true", "false"):
+        for at_once, withheld in ((None, True), (0.0, True), (0.19, True), (0.2, False)):
+            found = hot(seen, kind=kind, at_once=at_once)
+            assert ("Change nothing" in said_of(found)[0]) != withheld
+            assert found.verdict.stays != withheld and found.verdict.travels == withheld
+            because = "seldom_at_once" if withheld else ""
+            assert found.verdict.because == because, (kind, at_once)
+            assert ("its threads ran at once" in movement_text(found)) == withheld
+
+
+@pytest.mark.parametrize(
+    "function", ["pthread_mutex_lock", "sync.(*Mutex).lockSlow", "__lll_lock_wait", "my_spin_lock"]
+)
+def test_the_turns_of_a_lock_are_contention(function: str) -> None:
+    seen = Movement(answer="by_turns", samples=500, cpus=2)
+    (site,) = hot(seen).sites
+    lock = hot(seen, sites=[msgspec.structs.replace(site, function=function)])
+    assert (lock.verdict.answer, lock.verdict.because) == ("undecided", "lock")
+    assert said_of(lock)[0].startswith("Hold the lock less often")
+    assert "in turns that the lock makes" in movement_text(lock)

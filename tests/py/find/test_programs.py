@@ -3,7 +3,6 @@ data shared, with very many threads."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -11,7 +10,7 @@ import sys
 
 import pytest
 
-from support import waiting
+from support import find_results, waiting
 from support.finding import SAMPLER
 from support.places import ROOT
 
@@ -184,7 +183,7 @@ def _limited(words: list[object], descriptors: int | None) -> tuple[dict, float,
     done = waiting.run(command, env=env)
     assert done.returncode == 0, done.stderr
     cpu_s, kib = done.stderr.splitlines()[-1].split()
-    return json.loads(done.stdout), float(cpu_s), int(kib) * 1024
+    return find_results.worded(done.stdout), float(cpu_s), int(kib) * 1024
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@ a user without privileges."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support import waiting
+from support import find_results, waiting
 from support.finding import PLANTED, SAMPLER
 from support.places import ROOT
 
@@ -73,7 +72,7 @@ def as_nobody(public):
 
 def result(done: subprocess.CompletedProcess[str]) -> dict:
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return find_results.worded(done.stdout)
 
 
 def _paranoid() -> int:

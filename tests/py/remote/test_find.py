@@ -4,7 +4,6 @@ fetched from there."""
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import signal
 import subprocess
@@ -15,7 +14,7 @@ import pytest
 from linewright.errors import RunError
 from linewright.find import mapped_files
 from linewright.find.mapped_files import RemoteFiles, build_id
-from support import waiting
+from support import find_results, waiting
 from support.finding import PLANTED, SAMPLER, TRIES
 from support.mounts import own_mounts
 from support.places import ROOT
@@ -48,7 +47,7 @@ def sampling(find):
 
 def result(done: subprocess.CompletedProcess[str]) -> dict:
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return find_results.worded(done.stdout)
 
 
 def samplers(seconds: str) -> list[str]:

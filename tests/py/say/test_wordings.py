@@ -108,7 +108,7 @@ def comparison(first: str, second: str) -> str:
 
 def finding() -> str:
     lines = [find_results.line(kind) for kind in ("true", "false")]
-    said = result_document.document(find_results.result(*find_results.concluded(lines, ["./p"])))
+    said = result_document.document(find_results.result(*lines, command=["./p"]))
     return printed(lambda console: print_tables(said, console))
 
 

@@ -7,45 +7,64 @@ from pathlib import Path
 
 import msgspec
 
-from linewright.find import sources
-from linewright.find.results import Hot, LineFacts, Result
+from linewright.find import sources, words
+from linewright.find.results import Hot, Object, Result
 from linewright.find.stream import AnyLine, Code, End, Map, Sample, Start
 from linewright.schema import Estimate
 
 
-def line(kind: str = "true", **more: object) -> Hot:
+def line(
+    kind: str = "true",
+    *,
+    object: str = "x",
+    object_kind: str = "static",
+    allocated_in: str = "",
+    **more: object,
+) -> Hot:
     """A static variable that two threads share, with half of the samples."""
+    what = Object(object_kind, symbol=object, site=allocated_in)
     about = {
+        "address": 64,
         "kind_128": kind,
         "certainty": "sampled",
-        "object": "x",
-        "object_kind": "static",
+        "objects": [what],
+        "identity": [f"{object_kind} {allocated_in or object}"],
         "share": Estimate(value=0.5, low=0.4, high=0.6),
         "touches": [],
         "threads": 2,
         "sites": [],
     }
-    return Hot(address=64, pid=1, line_bytes=64, kind=kind, **(about | more))
+    return Hot(pid=1, line_bytes=64, kind=kind, **(about | more))
 
 
-def concluded(
-    lines: Sequence[LineFacts],
-    command: Sequence[str] = (),
-    apart: int | None = None,
-    arch: str = "x86_64",
-    **more: object,
-) -> list[Hot]:
-    """The lines with what follows from their facts, as the command has them."""
-    advice = sources.Advice(command, **more)
-    return [sources.concluded(facts, arch, advice, apart) for facts in lines]
+def said_of(
+    hot: Hot, command: Sequence[str] = (), apart: int | None = None, **more: object
+) -> tuple[str, str]:
+    """What to do about a line, and the command that follows."""
+    whole = result(hot, command=list(command), bytes_apart=apart, **more)
+    return words.advice(hot, apart), words.next_command(hot, whole)
 
 
-def search(*lines: LineFacts, **more: object) -> sources.Findings:
-    """What a source found, with these lines."""
-    said = msgspec.structs.asdict(result(**more))
-    for name in ("linewright_find_result", "lines", "notes", "arch", "bytes_apart"):
-        del said[name]
-    return sources.Findings("x86_64", list(lines), [], said)
+def priced(*lines: Hot, **advice: object) -> Result:
+    """A result with these lines, as the command completes it."""
+    return sources.conclude(result(*lines), sources.Advice(**advice))
+
+
+def worded(printed: str | bytes) -> dict:
+    """A result's JSON, with what the page calls its lines and says of it in place of the data."""
+    found = msgspec.json.decode(printed, type=Result)
+    said = msgspec.to_builtins(found)
+    for part in ("lines", "alone"):
+        for hot, one in zip(getattr(found, part), said[part], strict=True):
+            one |= {
+                "object": words.line_text(hot),
+                "object_kind": hot.objects[0].kind,
+                "allocated_in": hot.objects[0].site,
+                "next_command": words.next_command(hot, found),
+            }
+    for part in ("notes", "blind"):
+        said[part] = [words.note_text(one) for one in getattr(found, part)]
+    return said
 
 
 def result(*lines: Hot, **more: object) -> Result:
@@ -62,7 +81,7 @@ def result(*lines: Hot, **more: object) -> Result:
         "overhead": 0.01,
         "blind": [],
     }
-    return Result(linewright_find_result=2, lines=list(lines), **(about | more))
+    return Result(lines=list(lines), **(about | more))
 
 
 def sampler(folder: Path) -> Path:

@@ -1,0 +1,187 @@
+"""What all that was seen of a line comes to, and what follows from it: the one place that decides.
+Texts, the guard and prices ask it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+
+from linewright.elf.outline_helpers import is_helper
+
+if TYPE_CHECKING:
+    from linewright.find.results import Hot, Site
+
+SHARED = ("true", "false")
+"""Kinds of lines that several threads use and one of them writes."""
+SELDOM_AT_ONCE = 0.2
+"""Of the time in which any of a line's threads ran, the part in which two of them did, below which
+nothing follows from their not meeting: turns that a lock or a busy machine makes look the same."""
+MOSTLY = 4
+"""So many times the writers' share of the samples, at least, where readers dominate."""
+_LOCKS = (
+    *("mutex_lock", "mutex_unlock", "spin_lock", "lll_lock", "sync.(*Mutex)", "sync.(*RWMutex)"),
+    *("rwlock_unlock", "rdlock", "lock_shared", "wrlock"),
+)
+_COUNTING = ("lock add", "lock sub", "lock inc", "lock dec", "lock xadd", "ldadd", "stadd")
+_REFERENCES = ("_M_release", "_M_add_ref", "shared_ptr", "Arc<", "refcount", "intrusive_ptr")
+_REFERENCE_FIELDS = ("_M_use_count", "_M_weak_count", ".strong", ".weak", "ref_count")
+_READ, _WRITE = ("rdlock", "lock_shared", "sync.(*RWMutex).RLock"), ("wrlock",)
+
+LockUse = Literal["", "readers", "writers", "both"]
+
+
+class Verdict(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is known of a line."""
+
+    answer: Literal["moves", "by_turns", "one_cpu", "alone", "undecided", "not_seen"]
+    """``moves``: CPUs use it at the same time; ``by_turns``: one CPU for a while, then another;
+    ``one_cpu``: several threads, one CPU; ``alone``: no two threads share it; ``undecided``:
+    shared, and not known whether it moves; ``not_seen``: shared, and the source does not say on
+    which CPU."""
+    because: Literal["", "samples", "seldom_at_once", "lock"] = ""
+    """Why it is undecided: too few ``samples``; one CPU at a time used it, but its threads were
+    ``seldom_at_once`` on any; or the turns are those of a ``lock``, which makes threads wait."""
+    sharing: Literal["", "true", "false", "mixed", "lock"] = ""
+    """How threads share it; empty where none do. ``mixed``: several want the same bytes, and others
+    use other bytes only; ``lock``: truly, and the bytes are a lock."""
+    line_bytes: Literal[64, 128] = 64
+    """128: it is shared only where neighbouring lines of 64 bytes move together."""
+    advice: tuple[str, ...] = ()
+    """What to do, by the names of `words.ADVICE`."""
+    next: Literal["", "pad", "heap", "locks", "forms", "measure", "measure_counters"] = ""
+    """The kind of command that proves or prices it; empty where there is none."""
+
+    @property
+    def stays(self) -> bool:
+        """One CPU at a time is shown to use it: there is no contention to end."""
+        return self.answer in ("by_turns", "one_cpu")
+
+    @property
+    def travels(self) -> bool:
+        """It may move between CPUs as a line of 64 bytes."""
+        return self.line_bytes == 64 and self.answer in ("moves", "undecided", "not_seen")
+
+
+def verdict_of(line: Hot) -> Verdict:
+    """The verdict of all that was seen."""
+    wide = line.kind not in SHARED and line.kind_128 in SHARED
+    kind = line.kind_128 if wide else line.kind
+    if kind not in SHARED:
+        return Verdict(answer="alone", advice=("alone",))
+    sharing, answer, because = kind, line.movement.answer if line.movement else "not_seen", ""
+    if kind == "true" and not wide:
+        sharing = "lock" if is_lock(line.sites) else "mixed" if bystanders(line) else "true"
+    if answer == "open":
+        answer, because = "undecided", "samples"
+    elif answer in ("by_turns", "one_cpu"):
+        seldom = line.at_once is None or line.at_once < SELDOM_AT_ONCE
+        because = "lock" if sharing == "lock" else "seldom_at_once" if seldom else ""
+        answer = "undecided" if because else answer
+    advice, step = ("stays",), ""
+    if answer not in ("by_turns", "one_cpu"):
+        advice, step = (("pairs",), "") if wide else _followed(line, sharing)
+    return Verdict(
+        answer=answer,
+        because=because,
+        sharing=sharing,
+        line_bytes=128 if wide else 64,
+        advice=advice,
+        next=step,
+    )
+
+
+def _followed(line: Hot, sharing: str) -> tuple[tuple[str, ...], str]:
+    """What to do about a line that may travel, and what proves it."""
+    if sharing == "false":
+        block = line.objects[0] if line.objects else None
+        if line.one_block:
+            return ("within",), ""
+        step = "" if block is None or block.kind != "heap" else "pad" if block.site else "heap"
+        return ("tasks" if line.tasks else "false",), step
+    key = _for_true_sharing(line)
+    advice = (key, *(["beside"] if bystanders(line) else ()))
+    if any(is_helper(s.function) for s in line.sites):
+        advice, step = (*advice, "policy"), "forms"  # outline helpers: set from outside
+    elif any(s.access == "atomic" for s in line.sites):
+        step = "measure_counters" if key == "counting" else "measure"
+    else:
+        step = ""
+    if key == "readers" and replaceable(line.sites):
+        return (*advice, "replaceable"), "locks"
+    return advice, step
+
+
+def _for_true_sharing(line: Hot) -> str:
+    """Padding cannot help: several threads want the same bytes."""
+    sites = line.sites
+    functions = " ".join(map(used_in, sites))
+    atomics = [s.instruction for s in sites if s.access == "atomic"]
+    if use := lock_use(sites):
+        return use
+    if is_lock(sites):
+        return "lock"
+    counted = any(f.name.endswith(_REFERENCE_FIELDS) for f in line.fields)
+    if atomics and (counted or any(name in functions for name in _REFERENCES)):
+        return "references"
+    if any(s.role == "waits" for s in sites[:2]):
+        return "waits"
+    if any(s.role == "old value" for s in sites):
+        return "numbers"
+    if any(instruction.startswith(_COUNTING) for instruction in atomics):
+        return "counting"
+    if atomics:
+        return "fought"
+    writers = sum(t.writes for t in line.touches)
+    return "written" if writers == 1 and line.threads <= len(line.touches) else "several"
+
+
+def bystanders(line: Hot) -> list[int]:
+    """Threads that use none of the bytes that others write: to them a truly shared line is falsely
+    shared. None where not all threads are listed."""
+    masks = {t.thread: sum(((1 << size) - 1) << at for at, size in t.bytes) for t in line.touches}
+    writers = {t.thread for t in line.touches if t.writes}
+    if line.threads > len(line.touches):
+        return []
+    return [
+        tid
+        for tid, mask in masks.items()
+        if not any(
+            mask & masks[other] for other in masks if other != tid and {tid, other} & writers
+        )
+    ]
+
+
+def is_lock(sites: Sequence[Site]) -> bool:
+    """Whether the functions that use it are a lock's."""
+    return any(name in used_in(site) for site in sites for name in _LOCKS)
+
+
+def lock_use(sites: Sequence[Site]) -> LockUse:
+    """Who takes the lock that the sites are of; empty where they name no readers-writer lock, or
+    its unlock alone."""
+    read, written = _share(sites, _READ), _share(sites, _WRITE)
+    if not read and not written:
+        return ""
+    if read >= MOSTLY * written:
+        return "readers"
+    return "writers" if written >= read else "both"
+
+
+def replaceable(sites: Sequence[Site]) -> bool:
+    """Whether the lock is a shared C library's, so that another library can stand in for it."""
+    return any(
+        "pthread_rwlock" in used_in(s) and s.module.startswith(("libc.so", "libpthread"))
+        for s in sites
+    )
+
+
+def _share(sites: Sequence[Site], names: Sequence[str]) -> float:
+    return sum(s.share or s.accesses for s in sites if any(n in used_in(s) for n in names))
+
+
+def used_in(site: Site) -> str:
+    """The function that an access is of: of an outline helper (arm64) the one that called it, as
+    glibc's locks do there."""
+    return site.caller if is_helper(site.function) else site.function

@@ -1,0 +1,493 @@
+"""Every word of `linewright find`: one text for each thing that a result holds as data."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from linewright import numbers
+from linewright.find.results import (
+    APART,
+    BIASED,
+    Ceiling,
+    FieldBytes,
+    Hot,
+    LayoutAdvice,
+    Note,
+    Object,
+    Place,
+    Result,
+    Site,
+    Tasks,
+    Touch,
+    least_share,
+)
+from linewright.find.verdict import bystanders
+
+MOST_NAMES = 3
+"""Further objects of a line that are named."""
+MOST_FIELDS = 4
+"""Fields that one thread's bytes, or objects of one type, are named by."""
+MOST_PARTS = 4
+"""Parts of a type that are drawn on lines of their own."""
+MOST_USERS = 16
+"""Users of a line that the picture tells apart."""
+
+
+def object_text(what: Object, whole: bool = False) -> str:
+    """An address's object, and where in it that lies unless the `whole` is meant."""
+    inside = "" if whole or not what.offset else f" + {what.offset}"
+    far = "" if whole else f" + {what.offset:#x}"
+    match what.kind:
+        case "static" if what.symbol:
+            return f"{what.symbol}{inside}"
+        case "static":
+            return f"static data of {what.file}" + ("" if whole else f" at {what.offset:#x}")
+        case "thread_local":
+            copy = f"{what.symbol}{inside}" if what.symbol else f"storage of {what.file}"
+            return f"thread-local {copy} of thread {what.thread}"
+        case "heap" if what.allocator:
+            at = "" if whole else f", + {what.offset}"
+            return f"heap block of {what.size} bytes allocated in {_allocation(what)}{at}"
+        case "heap":
+            return "heap block, allocating call unknown"
+        case "stack":
+            return f"stack or thread-local storage of thread {what.thread}"
+        case "shared_mapping":
+            return f"shared mapping ({what.file or 'anonymous'}){far}"
+        case "mapping":
+            return f"anonymous memory, {_size(what.size)} mapped" + (far and f",{far}")
+        case _:
+            return f"unknown memory at {what.offset:#x}"
+
+
+def line_text(hot: Hot) -> str:
+    """What lies on a line: the first object in full, then what else is there; of many lines the
+    object or the type of the objects, with the fields that are used."""
+    if hot.lines > 1:
+        used = f" ({', '.join(hot.used_fields[:MOST_FIELDS])})" if hot.used_fields else ""
+        typed = f"objects of type {hot.type}{used}"
+        return f"{typed if hot.type else object_text(hot.objects[0], True)}, on {hot.lines} lines"
+    apart: dict[Object, Object] = {}
+    for what in hot.objects:
+        apart.setdefault(what.apart, what)
+    first, *named = map(object_text, apart.values())
+    more = f" and {len(named) - MOST_NAMES} more" if len(named) > MOST_NAMES else ""
+    return ", ".join([first, *named[:MOST_NAMES]]) + more
+
+
+def place_text(named: Place) -> str:
+    """A function, with file name and line where they are known."""
+    return f"{named.function} ({PurePath(named.source).name})" if named.source else named.function
+
+
+def _allocation(what: Object) -> str:
+    called = f", called from {place_text(what.caller)}" if what.caller else ""
+    return place_text(what.allocator) + called
+
+
+def _size(length: int) -> str:
+    return f"{length / 2**20:.0f} MiB" if length >= 2**20 else f"{length // 1024} KiB"
+
+
+_STAYS = {"by_turns": "shared by turns", "one_cpu": "shared, on one CPU"}
+
+
+def kind_text(hot: Hot) -> str:
+    """The verdict in two or three words."""
+    verdict = hot.verdict
+    if verdict.stays:
+        return _STAYS[verdict.answer]
+    if not verdict.sharing:
+        return "read by several" if hot.kind == "read" else "alone"
+    how = {"false": "false sharing", "lock": "lock"}.get(verdict.sharing, "true sharing")
+    return f"{how} on 128-byte lines only" if verdict.line_bytes == 128 else how
+
+
+def cost_text(hot: Hot) -> str:
+    """The line's share of time, or its accesses where the source counts no time."""
+    cost = numbers.share(hot.share) if hot.share is not None else str(hot.accesses)
+    return f"about {cost}" if hot.estimated else cost
+
+
+def bytes_text(touches: list[Touch], threads: int, fields: Sequence[FieldBytes] = ()) -> list[str]:
+    """Which threads touch which bytes: one line for each set of bytes, with the fields they are."""
+    groups: dict[tuple[tuple[int, int], ...], list[Touch]] = defaultdict(list)
+    for touch in touches:
+        groups[tuple(touch.bytes)].append(touch)
+    said = []
+    for where, some in sorted(groups.items()):
+        spans = spans_text(where)
+        names = [f.name for f in fields if any(_meets(f, *span) for span in where)]
+        if names:
+            more = f" and {len(names) - MOST_FIELDS} more" if len(names) > MOST_FIELDS else ""
+            spans += f" ({', '.join(names[:MOST_FIELDS])}{more})"
+        names = " ".join(str(t.thread) for t in some[:4]) + (
+            f" and {len(some) - 4} more" if len(some) > 4 else ""
+        )
+        verb = "write" if any(t.writes for t in some) else "read"
+        verb += "s" if len(some) == 1 else ""
+        said.append(f"bytes {spans}: thread{'s' if len(some) > 1 else ''} {names} {verb}")
+    if threads > len(touches):
+        said.append(f"and {threads - len(touches)} threads more")
+    return said
+
+
+def spans_text(where: Sequence[tuple[int, int]]) -> str:
+    return ", ".join(f"{at}-{at + size - 1}" if size > 1 else f"{at}" for at, size in where)
+
+
+def _meets(field: FieldBytes, at: int, size: int) -> bool:
+    return field.offset < at + size and at < field.offset + field.bytes
+
+
+def picture(touches: list[Touch], fields: Sequence[FieldBytes] = ()) -> str:
+    """The 64 bytes: which thread, by its place among those named, uses each; `*` several of which
+    one writes, `+` several that read, `-` a field that none was seen to use."""
+    named = {byte for f in fields for byte in range(f.offset, f.offset + f.bytes)}
+    users: list[list[int]] = [[] for _ in range(64)]
+    for number, touch in enumerate(touches):
+        for at, size in touch.bytes:
+            for byte in range(at, min(64, at + size)):
+                users[byte].append(number)
+    marks = [
+        ".-"[byte in named]
+        if not some
+        else "123456789abcdefg"[some[0]]
+        if len(some) == 1
+        else "*"
+        if any(touches[n].writes for n in some)
+        else "+"
+        for byte, some in enumerate(users)
+    ]
+    return "".join(marks)
+
+
+def task_touches(hot: Hot) -> list[Touch]:
+    """Of a line that a runtime's tasks share falsely, what each of them uses."""
+    return [
+        Touch(thread=number, name="", bytes=part, writes=True, reads=False)
+        for number, part in enumerate(hot.tasks.parts[:MOST_USERS] if hot.tasks else ())
+    ]
+
+
+def eights(marks: str) -> str:
+    return " ".join(marks[at : at + 8] for at in range(0, len(marks), 8))
+
+
+def advised_text(advised: LayoutAdvice, apart: int | None) -> str:
+    """What the separation does to the type, and what memory it takes."""
+    advised = advised.at(apart or APART)
+    what = f"on {', '.join(advised.aligned)}" if advised.aligned else f"on {advised.type}"
+    more = (advised.bytes_after - advised.bytes_before) * advised.count
+    of = f", {numbers.count(advised.count, 'element')}" if advised.count > 1 else ""
+    return (
+        f"alignas({advised.bytes_apart}) {what}: {advised.type} grows from "
+        f"{advised.bytes_before} to {advised.bytes_after} bytes{of}, {more} bytes of memory in all"
+    )
+
+
+_SITE_STAYS = {"one_cpu": ", on one CPU alone", "by_turns": ", by CPUs in turns"}
+"""Of an instruction that uses a line on one CPU at a time, where others may move it."""
+
+
+def site_text(site: Site) -> str:
+    """Instruction, function and source line, and for a library's site who called it."""
+    place = site.function or f"{site.module}+{site.offset:#x}"
+    if site.source:
+        place += f" ({tail(site.source)})"
+    called = f", called from {site.caller}" if site.caller else ""
+    return f"{site.instruction or site.access} in {place}{called}"
+
+
+def tail(source: str) -> str:
+    """The last two parts of a path with its line."""
+    return "/".join(source.split("/")[-2:])
+
+
+OPEN = "Undecided whether the {} moves between CPUs; a longer run tells"
+
+
+def movement_text(hot: Hot) -> str:
+    """What the CPUs of the samples say of a line, with the numbers that it rests on."""
+    movement, because = hot.movement, hot.verdict.because
+    line = "line" if hot.verdict.line_bytes == 64 else "pair of lines"
+    said = {
+        "moves": f"The {line} moves between CPUs",
+        "by_turns": f"One CPU uses the {line} for a while, then another",
+        "one_cpu": f"One CPU alone uses the {line}",
+        "open": OPEN.format(line),
+    }[movement.answer]
+    if because == "lock":
+        said += ", in turns that the lock makes: what waits for it is held up"
+    elif because == "seldom_at_once":
+        share = f" {numbers.percent(hot.at_once, False)} of that time" if hot.at_once else ""
+        said = (
+            f"Undecided whether the {line} moves: one CPU at a time used it, but its threads ran "
+            f"at once{share or ' hardly ever'}, as where they wait for each other or for a CPU"
+        )
+    of = numbers.count(movement.samples, "sample")
+    if movement.changes is None:
+        seen = f"all {of} are on it"
+        return (
+            f"{said}. One CPU was seen: {seen}" if movement.answer == "open" else f"{said}: {seen}"
+        )
+    ratio, seen = movement.changes, f"{of} change CPU"
+    within = f"{numbers.figure(movement.close_ns / 1000)} µs"
+    if movement.close and (movement.answer == "moves" or movement.close.high < ratio.high):
+        ratio = movement.close
+        seen = f"pairs of samples of two CPUs within {within} occur"
+    often = numbers.about_times(ratio.value, ratio.low, ratio.high)
+    return f"{said}: {seen} {often} as often as with CPUs in random order"
+
+
+def tasks_text(known: Tasks) -> str:
+    """Whether threads use the same bytes at one time."""
+    ratio = numbers.about_times(known.ratio.value, known.ratio.low, known.ratio.high)
+    within = f"{numbers.figure(known.within_ns / 1000)} µs"
+    seen = (
+        f"{known.pairs} pairs of samples of two threads within {within} meet in the same bytes "
+        f"{ratio} as often as at random"
+    )
+    return {
+        "tasks": "A runtime seems to move tasks between these threads, each with bytes of its own: "
+        + seen,
+        "threads": f"Threads use these bytes at one time: {seen}; tasks that a runtime moves "
+        "between threads more often would look the same",
+        "open": "Undecided whether threads share these bytes, or a runtime moves tasks between "
+        f"them, each with bytes of its own; a longer run tells: {seen}",
+    }[known.answer]
+
+
+def gain_text(hot: Hot) -> str:
+    """What an end of the contention could bring; empty where nothing can be said."""
+    if hot.ceiling is None:
+        paid = bool(hot.sites) and hot.share is not None and hot.verdict.travels
+        if paid and all(site.access != "atomic" for site in hot.sites):
+            return "gain unknown: an end of sharing plain stores often gives 5 to 25 %"
+        return ""
+    ceiling = hot.ceiling
+    gain, alone, contended = ceiling.gain, ceiling.alone_ns, ceiling.contended_ns
+    if ceiling.form == BIASED:
+        low, high = numbers.percent(gain.low, False), numbers.percent(gain.high, False)
+        return (
+            f"with readers that write no shared line: {low} to {high} of CPU time to gain"
+            f"{_slowed(ceiling)} (a reader beside a second CPU: pthread_rwlock_t "
+            f"{numbers.span(contended.low_ns, contended.high_ns, 'ns')}, biased "
+            f"{numbers.span(alone.low_ns, alone.high_ns, 'ns')})"
+        )
+    plain = numbers.percent(ceiling.plain, False)
+    beside = f"; {plain} of its time is at plain accesses, whose gain is unknown"
+    return (
+        f"at most {numbers.percent(gain.high, False)} of CPU time to gain{_slowed(ceiling)} "
+        f"({ceiling.form}: alone {numbers.quantity(alone.median_ns, 'ns')}, "
+        f"contended {numbers.span(contended.low_ns, contended.high_ns, 'ns')})"
+        f"{beside if ceiling.plain >= 0.005 else ''}"
+    )
+
+
+def _slowed(ceiling: Ceiling) -> str:
+    """The thread for which it could be clearly more."""
+    if ceiling.most_slowed < 1.1 * ceiling.gain.high + 0.01:
+        return ""
+    return f", {numbers.percent(ceiling.most_slowed, False)} of thread {ceiling.slowed_thread}'s"
+
+
+_TEXTS = """
+stays: Change nothing: one CPU at a time uses the line while its threads run at once, so its
+  operations would cost the same without sharing.
+within: Separate the fields or elements within the block (alignas({apart}) on them); trial --pad
+  separates whole blocks only.
+false: Separate: give each thread's bytes a line of their own (alignas({apart}), or padding);
+  nothing else has to change.
+tasks: Separate: give what each task uses a line of its own (alignas({apart}), or padding); nothing
+  else has to change.
+pairs: Change nothing where lines have 64 bytes; alignas({apart}) where they have 128 or are fetched
+  in pairs.
+no_pairs: Change nothing: on this machine words {apart} bytes apart do not disturb each other.
+in_pairs: Separate by alignas({apart}): on this machine words of neighbouring lines disturb each
+  other.
+alone: Change nothing: the line does not move between CPUs.
+readers: Read under SRCU (<linewright/srcu.h>) what is rarely written, or take a lock whose readers
+  write no shared line (<linewright/rwlock.h>): by the samples mostly readers take this lock, and
+  each of them writes its word.
+replaceable: Without a new build: linewright run --locks gives the program such locks; the trial
+  says what that brings.
+both: Hold the lock less often, or split it: by the samples readers and writers both take this
+  readers-writer lock, and each writes its word.
+writers: Hold the lock less often, or split it: by the samples writers take this readers-writer lock
+  at least as often as readers, and a lock with cheaper readers would do nothing for them.
+lock: Hold the lock less often, split it, or do more under it at a time: the line is the lock
+  itself.
+references: Hand the object on by reference or move, or give each thread one reference of its own:
+  each new pointer changes the shared reference count.
+waits: Let the waiting threads sleep (a futex, a condition variable) or look less often: they repeat
+  a load until another thread stores, and each load takes the line from its writer.
+numbers: Take several numbers at once per thread: the operation's old value is used (a ticket, a
+  number, a length). Where it is not needed, count per CPU (<linewright/percpu.h>).
+counting: Count per CPU (<linewright/percpu.h>) or in batches per thread, and sum up when reading.
+fought: Do fewer operations on the word, or use another form: several threads write it (linewright
+  measure shows what each form costs contended).
+several: Write it less often, only where the value changes, or give each thread a copy of its own
+  that is combined when it is read: several threads write it.
+written: Write it less often, or let readers keep a copy: one thread writes it and others read it.
+beside: {threads} other bytes only: move them to a line of their own.
+policy: Without a new build: choose the form by LINEWRIGHT_ATOMICS; the trial compares the forms.
+"""
+ADVICE = {
+    key: " ".join(text.split())
+    for key, text in re.findall(r"^(\w+): (.*(?:\n  .*)*)", _TEXTS, re.MULTILINE)
+}
+"""What to do, by the names of `Verdict.advice`."""
+
+
+def advice(hot: Hot, apart: int | None = None) -> str:
+    """What to do about a line; `apart`: how many bytes apart threads' words were measured to have
+    to lie."""
+    keys = hot.verdict.advice
+    if keys == ("pairs",) and apart:
+        keys = ("no_pairs" if apart <= 64 else "in_pairs",)
+    alone = bystanders(hot) if "beside" in keys else []
+    more = " and others" if len(alone) > 4 else ""
+    threads = f"Thread{'s' * (len(alone) > 1)} {' '.join(map(str, alone[:4]))}{more}"
+    threads += " uses" if len(alone) == 1 else " use"
+    return " ".join(ADVICE[key].format(apart=apart or APART, threads=threads) for key in keys)
+
+
+def place(on: str) -> str:
+    """The words of a command line that name the target."""
+    return "" if on == "local" else f" --on {shlex.quote(on)}"
+
+
+def next_command(hot: Hot, result: Result) -> str:
+    """The command that proves or prices what is advised, for the machine that the program ran on;
+    empty where there is none."""
+    step = hot.verdict.next
+    if not step or (step == "heap" and result.heap):
+        return ""
+    site = shlex.quote(hot.objects[0].site) if step == "pad" else ""
+    verb, more = {
+        "pad": ("trial", f" --pad {site}"),
+        "heap": ("find", " --heap"),
+        "locks": ("trial", " --locks"),
+        "forms": ("trial", ""),
+        "measure": ("measure", ""),
+        "measure_counters": ("measure", " --plan percpu"),
+    }[step]
+    program = shlex.join(result.command) or "PROGRAM …"
+    line = f"linewright {verb}{place(result.on)}{more}"
+    return line if verb == "measure" else f"{line} -- {program}"
+
+
+NOTES = {
+    "unmet_stores": "plain stores that no watchpoint met (the hottest lines are watched, one after "
+    "the other)",
+    "in_kernel": "time inside the kernel and what the kernel touches",
+    "rare": "lines that move rarely: below a few samples nothing is said",
+    "plain": "plain stores and loads: without perf_event_open there are no watchpoints, so false "
+    "sharing between plain stores is unseen",
+    "unsignalled": "statically linked programs, threads that block the signal or were not made by "
+    "pthread_create",
+    "exact_time": "time: how often a line moves on real hardware, and what that costs",
+    "not_executed": "code that this run did not execute",
+    "between_processes": "how processes take turns on memory that they share",
+    "by_kernel": "what the kernel touches",
+    "unknown_pointers": "accesses through %fs of threads whose thread pointer was not found: {}",
+    "unknown_pointers_i386": "accesses through %gs: {} threads",
+    "unknown_pointers_arm64": "names of thread-local variables of threads whose thread pointer was "
+    "not found: {}",
+    "failed": "The program failed ({}): what it did until then counts.",
+    "went_on": "Processes that the program started go on after its end and are not seen any more: "
+    "linewright find --pid {} samples one.",
+    "one_cpu": "One CPU ran all of it: what its threads share was not put to the test.",
+    "never_at_once": "The program's threads were seen to run at once {} of the time that any ran: "
+    "what they share has hardly been put to the test.",
+    "ended_by": "Ended by {} before its time: what was seen until then counts.",
+    "damaged": "Broken off: {}; what came before counts.",
+    "left_out": "{} threads are not sampled: too few file descriptors (ulimit -n), and no "
+    "permission for the whole machine.",
+    "assumed_cost": "The cost of samples or watchpoints could not be measured here: the overhead "
+    "rests on assumed figures.",
+    "lost": "{} samples were lost: the machine was too busy to read them.",
+    "throttled": "The kernel throttled the timers (kernel.perf_event_max_sample_rate).",
+    "refused": "{} watchpoints were refused or found no free register.",
+    "refused_all": "No watchpoint found a free register: other debuggers or tracers hold them, and "
+    "plain stores are unseen.",
+    "unwatched": "Lines that were not watched, or not to the end: {}. Watching stops with the "
+    "program and at its half of the 2 % that finding may take.",
+    "user_time": "Shares are of user time: kernel.perf_event_paranoid does not allow samples of "
+    "the kernel.",
+    "other_run": "Another run was measuring or sampling on this machine when this one began: each "
+    "disturbs the other.",
+    "ending": "The program was ended by: {}.",
+    "no_sample": "No sample: the program used less CPU time than one period.",
+    "by_signal": "{}. Chain by CPU timers and a signal handler in a preloaded library instead.",
+    "unread": "Heap blocks have no names: {}",
+    "other_version": "Heap blocks have no names: the interposed malloc is of another version; "
+    "build it anew.",
+    "not_loaded": "Heap blocks have no names: no process loaded the interposed malloc; is the "
+    "program static?",
+    "too_large": "{} has more than 512 MiB and was not fetched: its names are missing.",
+    "replaced": "{} is not the file that the program mapped, which was replaced: it names nothing "
+    "here; start the program anew.",
+    "java": "Methods of Java (process {0}) have no names: start it with JAVA_TOOL_OPTIONS="
+    "'-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit' (JDK 17), or jcmd {0} "
+    "Compiler.perfmap while it runs, then find --pid.",
+    "javascript": "Functions of JavaScript (process {}) have no names: node --perf-basic-prof.",
+    "heap_dropped": "{} heap blocks found no place in the table and have no name.",
+    "exact_order": "Lines are in the order in which they changed hands most under emulation: that "
+    "is no measure of time.",
+    "exact_seldom": "{} more lines changed hands fewer than {} times, as at starts and ends of "
+    "threads.",
+    "no_records": "No ceiling: no records of this machine ({}){}. {} makes them; "
+    "--prices measure takes {} s.",
+    "several_models": "No ceiling: the records are of several simulated machines, {}; name one "
+    "file.",
+    "bounds_only": "No ceiling: {} is not calibrated, so its records hold bounds and no times.",
+    "of_a_model": "Ceilings are priced on simulated machine {}: what a model says, and no "
+    "measurement.",
+    "apart_measured": "alignas({}) is what plan spacing measured on this machine: more gains at "
+    "most {}.",
+    "apart_usual": "alignas({}) is a convention: {} finds what the machine needs.",
+    "measuring_failed": "No ceiling: measuring failed ({}).",
+}
+
+
+def note_text(said: Note) -> str:
+    """One remark with its figures."""
+    return NOTES[said.kind].format(*said.values)
+
+
+def name_text(hot: Hot) -> str:
+    """What a line is called in every build."""
+    first = hot.objects[0]
+    if first.site:
+        return f"heap block of {first.site}"
+    if first.kind in ("static", "thread_local") and (first.symbol or not hot.sites):
+        return first.symbol or f"static data of {first.file}"
+    used = hot.sites[0].function or hot.sites[0].module if hot.sites else "unknown code"
+    return f"{first.kind.replace('_', ' ')} used by {used}"
+
+
+def amount_text(hot: Hot) -> str:
+    """What it costs, with the unit."""
+    return cost_text(hot) + (" accesses" if hot.share is None else " of the time")
+
+
+def guard_text(result: Result) -> str:
+    """What is new against an earlier result, and what this run could have seen."""
+    path, new = result.against.baseline, [result.lines[n] for n in result.against.new]
+    said = [f"{name_text(h)} ({kind_text(h)}, {amount_text(h)})" for h in new]
+    found = f"new against {path}: {'; '.join(said)}" if said else f"nothing is new against {path}"
+    if result.source == "exact":
+        return f"Guard: {found}. Every access of this run was seen."
+    power = f"a line with {numbers.percent(least_share(result), False)} of the time or more"
+    return f"Guard: {found}. Of {result.samples} samples, 95 in 100 such runs see {power}."
+
+
+def blind_text(result: Result) -> str:
+    """What its source cannot see."""
+    return f"blind to: {'; '.join(map(note_text, result.blind))}"
