@@ -12,14 +12,18 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <sched.h>
 #include <string>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 #include <unordered_map>
 #include <unordered_set>
@@ -31,8 +35,12 @@ using namespace lw::find;
 
 constexpr std::uint64_t line_bytes = 64;
 constexpr std::uint64_t window_accesses = 1 << 20; // of all threads together
-constexpr std::uint64_t counted_at_once =
-    1 << 12; // accesses that a thread counts by itself before it adds them to the common count
+// Accesses in a thread's turn: a five hundredth of all that it made so far, so that short programs have many turns, and within
+// these, so that long ones are not held up. A thread that waits for another's turn goes on after its patience, which is as
+// long as a busy machine may leave a thread without a CPU, and gets shorter each time that nothing happens.
+constexpr std::uint64_t shortest_turn = 1 << 6, longest_turn = 1 << 14, turns_of_own = 1 << 9;
+constexpr long longest_patience_ns = 200'000'000, shortest_patience_ns = 1'000'000;
+constexpr int most_tries = 200;
 
 struct Instruction {
     std::uint64_t address;
@@ -67,7 +75,12 @@ struct Counts {
 // One thread's own counts: a small direct-mapped cache before a map, touched by that thread alone until the program ends.
 struct Thread {
     std::uint64_t tid = static_cast<std::uint64_t>(syscall(SYS_gettid));
-    std::uint64_t last_call = 0, uncounted = 0;
+    std::uint64_t last_call = 0;
+    std::uint64_t made = 0, turn = 0, left = 1; // accesses: in turns before, in this one, and left of it
+    long patience_ns = longest_patience_ns;
+    std::uint32_t said = 0, heard = 0; // `events` of its own, and of others when its turn was over last
+    bool shares_memory = false; // what it starts does
+    bool runs = false; // guest code: not in a system call that may last
     std::uint64_t list = 0; // of robust mutexes: leads to the thread's storage
     ThreadStorage storage;
     struct Entry {
@@ -108,11 +121,96 @@ Thread &this_thread() {
     return *self;
 }
 
-std::uint64_t window(Thread &thread) {
-    if (++thread.uncounted == counted_at_once) {
-        accesses.fetch_add(counted_at_once, std::memory_order_relaxed);
-        thread.uncounted = 0;
+// Threads take turns, so that what they share changes hands however the host schedules them, on one CPU or beside other
+// programs: a thread whose turn is over waits until another's is, or one has entered a system call. Two that run at once
+// never wait. The counts order nothing: they only say that something has happened.
+std::atomic<std::uint32_t> events, running, waiting;
+std::atomic<pid_t> counted_in; // the process whose threads those are: a forked one has one thread
+
+void say_event(Thread &thread) {
+    thread.said++;
+    events.fetch_add(1, std::memory_order_seq_cst); // pairs with the load of `events` in await_event()
+    if (waiting.load(std::memory_order_seq_cst)) // pairs with the addition to `waiting` in await_event()
+        syscall(SYS_futex, &events, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
+}
+
+// Until something has happened since, if at least so many threads run, or for so long; whether it has.
+bool await_event(std::uint32_t seen, std::uint32_t beside, long most_ns) {
+    timespec most{0, most_ns};
+    waiting.fetch_add(1, std::memory_order_seq_cst); // pairs with the load of `waiting` in say_event()
+    if (events.load(std::memory_order_seq_cst) == seen && running.load(std::memory_order_relaxed) >= beside)
+        syscall(SYS_futex, &events, FUTEX_WAIT_PRIVATE, seen, &most, nullptr, 0);
+    waiting.fetch_sub(1, std::memory_order_relaxed);
+    return events.load(std::memory_order_relaxed) != seen;
+}
+
+void await_other(Thread &thread, std::uint32_t seen, std::uint32_t beside) {
+    bool heard = await_event(seen, beside, thread.patience_ns);
+    thread.patience_ns = heard ? longest_patience_ns : std::max(thread.patience_ns / 2, shortest_patience_ns);
+}
+
+// Whether one of the threads that are in a system call wants a CPU: it is about to wait there, or waits no more.
+bool any_awake(const Thread &but) {
+    std::lock_guard hold(lock);
+    return std::ranges::any_of(threads, [&](auto &thread) {
+        char path[64], state[64] = {};
+        std::snprintf(path, sizeof path, "/proc/self/task/%d/stat", static_cast<int>(thread->tid));
+        int fd = thread.get() == &but ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return false;
+        bool read_any = read(fd, state, sizeof state - 1) > 0;
+        close(fd);
+        const char *name_ends = read_any ? std::strrchr(state, ')') : nullptr;
+        return name_ends && name_ends[1] && name_ends[2] == 'R';
+    });
+}
+
+// A thread that runs alone since something has happened lets such a one come as far as that.
+void await_awake(Thread &thread, std::uint32_t seen) {
+    for (int tries = 0; tries < most_tries && any_awake(thread) && !await_event(seen, 0, shortest_patience_ns); tries++) {
     }
+}
+
+void leave(Thread &thread) {
+    if (!thread.runs)
+        return;
+    thread.runs = false;
+    accesses.fetch_add(thread.turn - thread.left, std::memory_order_relaxed);
+    thread.turn = thread.left;
+    thread.left = 1; // an access finds out that it is back, if the end of the call did not
+    running.fetch_sub(1, std::memory_order_relaxed);
+    say_event(thread);
+}
+
+void enter(Thread &thread) {
+    if (thread.runs)
+        return;
+    thread.runs = true;
+    thread.left = thread.turn = std::max(thread.turn, shortest_turn);
+    running.fetch_add(1, std::memory_order_relaxed);
+    say_event(thread);
+}
+
+void end_turn(Thread &thread) {
+    if (!thread.runs)
+        return enter(thread);
+    if (pid_t me = getpid(); counted_in.exchange(me, std::memory_order_relaxed) != me)
+        running.store(1, std::memory_order_relaxed), waiting.store(0, std::memory_order_relaxed);
+    accesses.fetch_add(thread.turn, std::memory_order_relaxed);
+    thread.made += thread.turn;
+    thread.left = thread.turn = std::clamp(thread.made / turns_of_own, shortest_turn, longest_turn);
+    say_event(thread);
+    if (std::uint32_t now = events.load(std::memory_order_relaxed); now - thread.said == thread.heard)
+        await_other(thread, now, 2);
+    std::uint32_t heard = events.load(std::memory_order_relaxed) - thread.said;
+    if (heard != thread.heard && running.load(std::memory_order_relaxed) == 1)
+        await_awake(thread, heard + thread.said);
+    thread.heard = heard;
+}
+
+std::uint64_t window(Thread &thread) {
+    if (--thread.left == 0)
+        end_turn(thread);
     return accesses.load(std::memory_order_relaxed) / window_accesses;
 }
 
@@ -161,17 +259,43 @@ void on_access(unsigned, qemu_plugin_meminfo_t info, std::uint64_t address, void
 
 bool is_arm64() { return target == "aarch64"; }
 
+bool is_futex(std::int64_t number) { return number == (is_arm64() ? 98 : 202); }
+
+// Whether a thread may wait in a system call. It does not where it wakes another, nor in those that it starts others with.
+bool lasts(std::int64_t number, std::uint64_t futex) {
+    constexpr int waits[] = {FUTEX_WAIT, FUTEX_WAIT_BITSET, FUTEX_LOCK_PI, FUTEX_WAIT_REQUEUE_PI};
+    constexpr std::int64_t x86_64[] = {9, 10, 11, 12, 14, 28, 56, 273, 334, 435}; // mmap, mprotect, munmap, brk,
+    constexpr std::int64_t arm64[] = {222, 226, 215, 214, 135, 233, 220, 99, 293, 435}; // rt_sigprocmask, madvise, clone,
+    if (is_futex(number))
+        return std::ranges::find(waits, static_cast<int>(futex) & FUTEX_CMD_MASK) != std::end(waits);
+    return is_arm64() ? std::ranges::find(arm64, number) == std::end(arm64) // set_robust_list, rseq, clone3
+                      : std::ranges::find(x86_64, number) == std::end(x86_64);
+}
+
 // A thread's blocks are looked at with each of its system calls, of which there is always one at its end: behind that they
 // are gone.
-void on_system_call(qemu_plugin_id_t, unsigned, std::int64_t number, std::uint64_t first, std::uint64_t, std::uint64_t,
-                    std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t) {
+void on_system_call(qemu_plugin_id_t, unsigned, std::int64_t number, std::uint64_t first, std::uint64_t second,
+                    std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t) {
     constexpr std::int64_t set_robust_list_x86_64 = 273, set_robust_list_arm64 = 99;
     Thread &thread = this_thread();
     if (number == (is_arm64() ? set_robust_list_arm64 : set_robust_list_x86_64))
         thread.list = first;
+    thread.shares_memory = first & CLONE_VM; // of clone, the only one that is asked
+    if (lasts(number, second))
+        leave(thread);
     if (thread.list)
         look_at_thread(getpid(), static_cast<pid_t>(thread.tid), thread.list, is_arm64() ? Arch::arm64 : Arch::x86_64,
                        thread.storage);
+}
+
+// A thread that has woken or started another lets it begin: on a busy machine it could be done before that has a CPU.
+void on_system_call_end(qemu_plugin_id_t, unsigned, std::int64_t number, std::int64_t answer) {
+    constexpr std::int64_t clone_x86_64 = 56, clone_arm64 = 220;
+    Thread &thread = this_thread();
+    bool starts = number == (is_arm64() ? clone_arm64 : clone_x86_64) && thread.shares_memory;
+    enter(thread);
+    if (answer > 0 && (is_futex(number) || starts))
+        await_other(thread, events.load(std::memory_order_relaxed), 0);
 }
 
 void on_call(unsigned, void *given) { this_thread().last_call = static_cast<Instruction *>(given)->address; }
@@ -355,6 +479,7 @@ extern "C" [[gnu::visibility("default")]] int qemu_plugin_install(qemu_plugin_id
         return -1;
     qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
     qemu_plugin_register_vcpu_syscall_cb(id, on_system_call);
+    qemu_plugin_register_vcpu_syscall_ret_cb(id, on_system_call_end);
     qemu_plugin_register_atexit_cb(id, on_exit, nullptr);
     return 0;
 }

@@ -25,6 +25,8 @@ void qemu_plugin_register_vcpu_syscall_cb(qemu_plugin_id_t id,
                                           void (*call)(qemu_plugin_id_t, unsigned vcpu, std::int64_t number, std::uint64_t,
                                                        std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
                                                        std::uint64_t, std::uint64_t, std::uint64_t));
+void qemu_plugin_register_vcpu_syscall_ret_cb(qemu_plugin_id_t id, void (*call)(qemu_plugin_id_t, unsigned vcpu,
+                                                                                std::int64_t number, std::int64_t answer));
 // The program as it was named to qemu; the caller frees it.
 const char *qemu_plugin_path_to_binary();
 std::size_t qemu_plugin_tb_n_insns(const qemu_plugin_tb *block);

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +19,7 @@ from linewright.errors import RunError, UserError
 from linewright.find import stream
 from linewright.find.addresses import Addresses, Stacks
 from linewright.find.decode import STACK_POINTER
-from linewright.find.evidence import LineEvidence, SiteKey
+from linewright.find.evidence import LINE, LineEvidence, LinePlace, SiteKey
 from linewright.find.names import FileAddress, Names
 from linewright.find.results import BLIND, HelperCall, Result, note
 from linewright.find.shared_lines import FEWEST_TAKEOVERS, SharedLines
@@ -38,6 +38,8 @@ from linewright.find.stream import (
 )
 
 EMULATORS = {"x86_64": "qemu-x86_64", "arm64": "qemu-aarch64"}
+SELDOM = 1e-3
+"""Of the accesses to a line, those of an instruction below which it is left out."""
 ARM64_LIBRARIES = "/usr/aarch64-linux-gnu"
 """Where Debian's cross compiler keeps the arm64 C library; an arm64 program on another host runs
 with it."""
@@ -53,6 +55,7 @@ class ExactRun:
         self.accesses = 0
         self.threads: set[int] = set()
         self.complete = False
+        self._accesses: dict[LinePlace, list[Access]] = defaultdict(list)
         self.atomics: Counter[tuple[int, int, int]] = Counter()
         """Of arm64: by process, atomic instruction and the call that led there."""
 
@@ -77,18 +80,30 @@ class ExactRun:
                     raise RunError(line.why)
 
     def _access(self, line: Access) -> None:
-        evidence = self.lines.at(line.pid, line.line * 64)
-        thread = evidence.thread(line.tid)
-        thread.written |= line.written
-        thread.read |= line.mask if not line.writes else line.mask & ~line.written
-        thread.saw(line.first)
-        thread.saw(line.last)
+        evidence = self.lines.at(line.pid, line.line * LINE)
+        self._accesses[evidence.place].append(line)
         access = "atomic" if line.atomics else "write" if line.writes else "read"
         key = SiteKey(line.pid, line.ip, access, "", line.caller)
         evidence.sites[key] += line.reads + line.writes
         evidence.accesses += line.reads + line.writes
         evidence.takeovers += line.takeovers
         evidence.by_process[line.pid] += line.reads + line.writes
+
+    def weigh(self) -> None:
+        """Give each line's threads the bytes that they use: what an instruction does there once or
+        a few times, as one that sets a table up or sums it up at the end, moves nothing that
+        matters."""
+        for place, accesses in self._accesses.items():
+            of_instruction: Counter[int] = Counter()
+            for line in accesses:
+                of_instruction[line.ip] += line.reads + line.writes
+            least = max(FEWEST_TAKEOVERS, SELDOM * of_instruction.total())
+            often = [line for line in accesses if of_instruction[line.ip] >= least]
+            for line in often or accesses:
+                thread = self.lines.known[place].thread(line.tid)
+                thread.written |= line.written
+                thread.read |= line.mask if not line.writes else line.mask & ~line.written
+                thread.saw(line.first), thread.saw(line.last)
 
 
 def run(plugin: Path, command: Sequence[str]) -> tuple[ExactRun, int]:
@@ -147,6 +162,7 @@ def _arch_of(program: str) -> str:
 
 def findings_of(found: ExactRun, program: str, exit_code: int) -> Result:
     """Judge everything that the emulated run did."""
+    found.weigh()
     addresses = Addresses(found.spaces, Stacks(found.spaces, STACK_POINTER["x86_64"]))
     judged = SharedLines(addresses, found.lines, found.arch)
     lines, seldom = judged.shared(), len(judged.seldom)

@@ -7,9 +7,12 @@ import shutil
 import subprocess
 
 import pytest
+from find.test_stream import encoded
 
 from linewright.errors import UserError
 from linewright.find import exact
+from linewright.find.evidence import byte_mask, sharing_kind
+from linewright.find.stream import Access
 from support.finding import PLANTED
 from support.places import ROOT
 
@@ -174,3 +177,72 @@ def test_an_emulator_without_plugins_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(exact, "_arch_of", lambda program: "x86_64")
     with pytest.raises(UserError, match="built without plugins"):
         exact.run(tmp_path / "plugin.so", ["true"])
+
+
+def judged(*accesses: tuple[int, int, int, int, int]) -> str:
+    """The kind of a line by thread, instruction, offset of eight bytes, reads and writes."""
+    run = exact.ExactRun()
+    for tid, ip, at, reads, writes in accesses:
+        mask = byte_mask(at, 8)
+        counts = dict(reads=reads, writes=writes, atomics=0, first=0, last=9, takeovers=100)
+        run.take(encoded(Access(pid=1, tid=tid, line=64, ip=ip, mask=mask,
+                                written=mask if writes else 0, **counts)))  # fmt: skip
+    run.weigh()
+    (line,) = run.lines.known.values()
+    return sharing_kind(line.threads.values())
+
+
+def test_what_an_instruction_does_a_few_times_is_no_sharing() -> None:
+    """False sharing was called true after one read of both words by main at the end."""
+    words = (1, 16, 0, 10**6, 10**6), (2, 16, 8, 10**6, 10**6)
+    assert judged(*words) == "false"
+    assert judged(*words, (1, 32, 8, 1, 0)) == "false"
+    assert judged(*words, (1, 32, 8, 500, 0)) == "false", "as a display reads them"
+    assert judged(*words, (1, 32, 8, 500_000, 0)) == "true"
+    assert judged((1, 16, 0, 0, 20), (2, 16, 0, 0, 20)) == "true"
+    each_once = [(tid, 16, 0, 1, 1) for tid in range(1, 65)]
+    assert judged(*each_once) == "true", "many threads, and each of them seldom"
+
+
+SHORT = """
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdlib.h>
+struct word { uint64_t v; char pad[120]; } shared[3] __attribute__((aligned(128)));
+uint64_t per_thread[2] __attribute__((aligned(128)));
+static int rounds;
+static void *add(void *own) {
+    for (int i = 0; i < rounds; i++) {
+        __atomic_fetch_add(&shared[i % 3].v, 1, 0);
+        ++*(volatile uint64_t *)own;
+    }
+    return 0;
+}
+int main(int c, char **v) {
+    pthread_t t;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    if (sched_setaffinity(0, sizeof one, &one)) return 2;
+    rounds = atoi(v[c - 1]);
+    pthread_create(&t, 0, add, per_thread + 1);
+    add(per_thread);
+    pthread_join(t, 0);
+    return per_thread[0] + per_thread[1] != 2 * rounds;
+}
+"""
+
+
+@pytest.mark.parametrize("rounds", [20_000, 300_000])
+def test_every_line_is_seen_on_one_cpu(native, found, tmp_path, rounds: int) -> None:
+    """Lines had to change hands 32 times, as the host's scheduler let them: here it lets them a few
+    times at most."""
+    program = tmp_path / "short"
+    subprocess.run(["gcc", "-O1", "-g", "-pthread", "-xc", "-", "-o", program], input=SHORT,
+                   text=True, check=True)  # fmt: skip
+    result = found("--exact", "--", program, rounds)
+    kinds = sorted((line["object"], line["kind"]) for line in result["lines"])
+    assert kinds == [("per_thread", "false"), ("shared", "true"), *(
+        (f"shared + {at}", "true") for at in (128, 256))]  # fmt: skip
