@@ -21,7 +21,7 @@ from linewright.find.addresses import Addresses, Stacks
 from linewright.find.decode import STACK_POINTER
 from linewright.find.evidence import LINE, LineEvidence, LinePlace, SiteKey
 from linewright.find.names import FileAddress, Names
-from linewright.find.results import BLIND, HelperCall, Result, note
+from linewright.find.results import BLIND, HelperCall, Result, note, readable
 from linewright.find.shared_lines import FEWEST_TAKEOVERS, SharedLines
 from linewright.find.space import Spaces
 from linewright.find.stream import (
@@ -116,6 +116,8 @@ def run(plugin: Path, command: Sequence[str]) -> tuple[ExactRun, int]:
     if emulator is None:
         raise UserError(f"{EMULATORS[arch]} is missing", "--exact", "apt install qemu-user")
     found = ExactRun()
+    whole = os.path.realpath(program)
+    found.spaces.store.lies_at(readable(whole), whole)
     with tempfile.TemporaryDirectory(prefix="linewright-find-") as folder:
         options = ["-plugin", f"{plugin},to={folder}/accesses"]
         if (
@@ -173,7 +175,7 @@ def findings_of(found: ExactRun, program: str, exit_code: int) -> Result:
     ]
     return Result(
         source="exact",
-        program=program,
+        program=readable(program),
         arch=found.arch,
         seconds=0.0,
         samples=found.accesses,

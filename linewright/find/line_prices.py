@@ -27,8 +27,8 @@ from linewright.analysis.summarise import summarise
 from linewright.errors import LinewrightError
 from linewright.families import SPACING, family_of
 from linewright.find.evidence import LINE
-from linewright.find.results import BIASED, Ceiling, Hot, Note, note
-from linewright.find.verdict import lock_use
+from linewright.find.line_verdict import lock_use
+from linewright.find.results import BIASED, Ceiling, Hot, Remark, note
 from linewright.find.words import place
 from linewright.forms import listed, standing_for
 from linewright.schema import Cell, Context, Estimate, Interval, Record
@@ -159,7 +159,7 @@ def _part(contended: float, alone: float) -> float:
 
 def from_files(
     paths: Sequence[str], cpu_model: str, named: bool = False, on: str = "local"
-) -> tuple[Prices | None, Note | None]:
+) -> tuple[Prices | None, Remark | None]:
     """Prices of this machine's records among these files, and what to say of them; `on` names the
     machine.
 
@@ -190,7 +190,7 @@ def from_files(
     return None, note("no_records", cpu_model, where if files_read else "", again, MEASURED_S)
 
 
-def _of_a_model(prices: Prices, names: list[str]) -> tuple[Prices | None, Note | None]:
+def _of_a_model(prices: Prices, names: list[str]) -> tuple[Prices | None, Remark | None]:
     """Prices of a described machine, when nothing was measured on this one: what they are is said
     with every ceiling."""
     if len(names) > 1:
@@ -202,7 +202,7 @@ def _of_a_model(prices: Prices, names: list[str]) -> tuple[Prices | None, Note |
 
 def measured(
     forms: Sequence[str], cpu_model: str, on: str = "local"
-) -> tuple[Prices | None, Note | None]:
+) -> tuple[Prices | None, Remark | None]:
     """The prices of just these forms, measured now, `on` this or another machine."""
     with tempfile.TemporaryDirectory(prefix="linewright-find-") as folder:
         path = Path(folder) / "prices.jsonl"

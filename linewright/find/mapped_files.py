@@ -95,6 +95,10 @@ class Files:
                 return _held(path, line.path), os.stat(path).st_ino
         return "", 0
 
+    def lies_at(self, path: str, file: str) -> None:
+        """Where a file is read whose path cannot be written as text."""
+        self._here[path] = file
+
     def here(self, path: str) -> str:
         """A file here that holds what `path` does there; empty where there is none."""
         path = path.removesuffix(_DELETED)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from linewright.elf.frames import frame
 from linewright.elf.symbols import Module, Symbol, demangle, lookup, module, without_hash
 from linewright.find.mapped_files import is_file
-from linewright.find.results import Place
+from linewright.find.results import CodeName
 from linewright.find.space import Spaces
 from linewright.find.stream import Map, Sample
 
@@ -232,14 +232,14 @@ class Names:
             ).items():
                 self._lines[FileAddress(path, address)] = said
 
-    def name(self, pid: int, address: int) -> Place:
+    def name(self, pid: int, address: int) -> CodeName:
         """Function and source line of code; prepared addresses have a line, where the file has
         debug information."""
         where = self.where(pid, address)
         if not where.path:
             jitted = lookup(self._jit(pid), address)
             if jitted is not None:
-                return Place("", jitted.name, "")
+                return CodeName("", jitted.name, "")
             found = self._spaces.find(pid, address)
             self.unlisted.add(pid)
             label = (
@@ -247,13 +247,13 @@ class Names:
                 if found is None or found.path in ("", "//anon")
                 else found.path
             )
-            return Place("", f"{label} at {address:#x}", "")
+            return CodeName("", f"{label} at {address:#x}", "")
         function, source = self._lines.get(where, ("", ""))
         base = PurePath(where.path).name
         if not function:
             symbol = lookup(self._module(where.path).functions, where.address, slack=4096)
             function = demangle(symbol.name) if symbol else f"{base}+{where.address:#x}"
-        return Place(base, function, source)
+        return CodeName(base, function, source)
 
     def symbol(self, pid: int, address: int) -> str:
         """The function that an address lies in as every build calls it; without one the file."""

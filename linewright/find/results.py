@@ -3,6 +3,7 @@ document, and the reading of it from a file."""
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
@@ -10,8 +11,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from linewright.errors import UserError
+from linewright.find.line_verdict import Verdict, verdict_of
 from linewright.find.stream import U64, AnyLine, Source
-from linewright.find.verdict import Verdict, verdict_of
 from linewright.records import bounded
 from linewright.schema import Estimate, Interval
 
@@ -38,7 +39,7 @@ ObjectKind = Literal[
 ]
 
 
-class Note(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Remark(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What must be known of a run before it is believed, or what a source cannot see."""
 
     kind: str
@@ -47,12 +48,12 @@ class Note(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What the words have places for."""
 
 
-def note(kind: str, *values: str | int | float) -> Note:
+def note(kind: str, *values: str | int | float) -> Remark:
     """One remark with its figures."""
-    return Note(kind=kind, values=list(values))
+    return Remark(kind=kind, values=list(values))
 
 
-BLIND: dict[Source, tuple[Note, ...]] = {
+BLIND: dict[Source, tuple[Remark, ...]] = {
     "timer": (note("unmet_stores"), note("in_kernel"), note("rare")),
     "signal": (note("plain"), note("unsignalled"), note("in_kernel"), note("rare")),
     "exact": tuple(map(note, ("exact_time", "not_executed", "between_processes", "by_kernel"))),
@@ -60,7 +61,12 @@ BLIND: dict[Source, tuple[Note, ...]] = {
 """What a source of evidence cannot see."""
 
 
-class Place(Struct, frozen=True, forbid_unknown_fields=True):
+def readable(name: str) -> str:
+    """The name of a program as text: bytes of it that are no UTF-8 are shown as such."""
+    return os.fsencode(name).decode("utf-8", "replace")
+
+
+class CodeName(Struct, frozen=True, forbid_unknown_fields=True):
     """What an address of code is called."""
 
     module: str
@@ -83,9 +89,9 @@ class Object(Struct, frozen=True, forbid_unknown_fields=True):
     """Bytes of a block or mapping."""
     start: U64 = 0
     """Where a variable or block begins."""
-    allocator: Place | None = None
+    allocator: CodeName | None = None
     """Of a block: the allocating call."""
-    caller: Place | None = None
+    caller: CodeName | None = None
     """And the call of its function, where it is known."""
     site: str = ""
     """Of a block: the allocating function, as `linewright trial --pad` takes it."""
@@ -351,9 +357,9 @@ class Result(Struct, forbid_unknown_fields=True, kw_only=True):
     beside_s: float | None = None
     """CPU time of sampler and command while the program ran, in seconds: it is the program's loss
     where all CPUs are in use.  None where it is not known."""
-    blind: list[Note]
+    blind: list[Remark]
     """What this source cannot see, always."""
-    notes: list[Note] = []
+    notes: list[Remark] = []
     """What limits this run."""
     against: Against | None = None
     exit_code: int | None = None

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from linewright.errors import LinewrightError
-from linewright.find.results import Note, note
+from linewright.find.results import Remark, note
 from linewright.run import preloading, probe_questions
 from linewright.run.interrupts import Interrupts
 from linewright.run.place import LOST, Place, open_place
@@ -143,13 +143,13 @@ class SamplerPlace:
         except LinewrightError:
             return ""
 
-    def measured(self, forms: Sequence[str]) -> tuple[Prices | None, Note | None]:
+    def measured(self, forms: Sequence[str]) -> tuple[Prices | None, Remark | None]:
         """Prices of these forms there, measured now."""
         from linewright.find import line_prices
 
         return line_prices.measured(forms, self.cpu_model, self.on)
 
-    def notes(self) -> list[Note]:
+    def notes(self) -> list[Remark]:
         return [note(why, path) for path, why in self.files.left_out.items()]
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from linewright.find.stream import SamplingRefusal
 if TYPE_CHECKING:
     from linewright.find.line_prices import Prices
     from linewright.find.live import SamplerOutput
-    from linewright.find.results import Note, Result
+    from linewright.find.results import Remark, Result
 
 MOST_PER_SECOND = 4000
 """Samples a second over all CPUs: what the command reads without falling behind."""
@@ -93,7 +93,7 @@ def _findings_of(
     gathered: SamplerOutput,
     there: SamplerPlace,
     table: str | None,
-    notes: list[Note],
+    notes: list[Remark],
 ) -> Result:
     from linewright.find import sources
 
@@ -110,7 +110,7 @@ def _findings_of(
 
 def prices_of(
     found: Result, named: str | None, there: SamplerPlace
-) -> tuple[Prices | None, list[Note]]:
+) -> tuple[Prices | None, list[Remark]]:
     """Prices where the source counts time, and what is said of them."""
     from linewright.find import line_prices
 

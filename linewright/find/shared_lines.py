@@ -20,11 +20,11 @@ from linewright.find.evidence import (
     sharing_kind,
 )
 from linewright.find.fields import Fields
+from linewright.find.line_verdict import SHARED
 from linewright.find.movement import Ticks, Use, movement, ran_at_once, table_movement
 from linewright.find.results import Hot, Movement, SharingKind, ThreadShare, Touch
 from linewright.find.sites import Sites
 from linewright.find.stream import Sample
-from linewright.find.verdict import SHARED
 
 MOST_ALONE = 20
 MOST_TOUCHES = 16

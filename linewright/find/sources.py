@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from linewright.find import line_prices, moved_tasks
 from linewright.find.evidence import collect, collect_near
 from linewright.find.line_prices import Prices
+from linewright.find.line_verdict import SELDOM_AT_ONCE
 from linewright.find.live import SamplerOutput
 from linewright.find.movement import ran_at_once
 from linewright.find.names import Names
-from linewright.find.results import BLIND, Note, Result, note
+from linewright.find.results import BLIND, Remark, Result, note, readable
 from linewright.find.shared_lines import SharedLines
-from linewright.find.verdict import SELDOM_AT_ONCE
 from linewright.numbers import at_most, percent
 
 if TYPE_CHECKING:
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 def findings_of(
-    gathered: SamplerOutput, program: str, heap: HeapTable | None = None, notes: Sequence[Note] = ()
+    gathered: SamplerOutput,
+    program: str,
+    heap: HeapTable | None = None,
+    notes: Sequence[Remark] = (),
 ) -> Result:
     """Judge everything that a live run saw; `conclude` completes it."""
     gathered.samples.sort(key=lambda s: s.time_ns)
@@ -42,7 +45,7 @@ def findings_of(
     lines = found.shared()
     return Result(
         source=start.source,
-        program=PurePath(program).name,
+        program=readable(PurePath(program).name),
         arch=start.arch,
         seconds=end.elapsed_ns / 1e9 if end else 0.0,
         samples=len(gathered.samples),
@@ -68,23 +71,24 @@ class Advice(NamedTuple):
     heap: bool = False
     """Names of blocks were asked for already."""
     prices: Prices | None = None
-    notes: Sequence[Note] = ()
+    notes: Sequence[Remark] = ()
     """What is said of the prices, or why there are none."""
 
 
-def conclude(found: Result, advice: Advice, notes: Sequence[Note] = ()) -> Result:
+def conclude(found: Result, advice: Advice, notes: Sequence[Remark] = ()) -> Result:
     """What was found, with each line's ceiling, and what commands that follow are made of."""
     near = None if advice.prices is None else advice.prices.apart
     for hot in found.lines:
         hot.ceiling = line_prices.ceiling_of(hot, advice.prices, found.arch)
-    found.command, found.on, found.heap = list(advice.command), advice.on, advice.heap
+    found.command = list(map(readable, advice.command))
+    found.on, found.heap = readable(advice.on), advice.heap
     found.bytes_apart = near.needed if near else None
     measured = [note("apart_measured", near.needed, at_most(near.within))] if near else []
     found.notes = [*found.notes, *measured, *advice.notes, *notes]
     return found
 
 
-def _unlisted(names: Names, gathered: SamplerOutput) -> list[Note]:
+def _unlisted(names: Names, gathered: SamplerOutput) -> list[Remark]:
     """How code that was compiled at run time gets names; known when all is named."""
     kinds = {"java": "libjvm.so", "javascript": "node"}
     return [
@@ -94,7 +98,7 @@ def _unlisted(names: Names, gathered: SamplerOutput) -> list[Note]:
     ]
 
 
-def _unknown_pointers(gathered: SamplerOutput) -> list[Note]:
+def _unknown_pointers(gathered: SamplerOutput) -> list[Remark]:
     """What follows from thread pointers that were not found."""
     threads = gathered.spaces.threads
     without = {
@@ -116,7 +120,7 @@ def _overhead(gathered: SamplerOutput) -> float | None:
     return (end.sample_cost_ns + end.watch_cost_ns + end.switch_cost_ns) / busy_ns
 
 
-def _notes(gathered: SamplerOutput) -> list[Note]:
+def _notes(gathered: SamplerOutput) -> list[Remark]:
     """What the reader must know of this run before believing it."""
     start, end, watcher = gathered.start, gathered.end, gathered.watcher
     by_timer = start.source == "timer"
@@ -144,7 +148,7 @@ def _notes(gathered: SamplerOutput) -> list[Note]:
         and len({s.tid for s in gathered.samples}) > 1,
         "never_at_once": at_once < SELDOM_AT_ONCE and percent(at_once, False),
     }
-    return [note(kind, value) for kind, value in found.items() if value]
+    return [note(kind, *[value] * (value is not True)) for kind, value in found.items() if value]
 
 
 def _at_once(gathered: SamplerOutput) -> float:

@@ -9,23 +9,23 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from linewright import numbers
+from linewright.find.line_verdict import bystanders
 from linewright.find.results import (
     APART,
     BIASED,
     Ceiling,
+    CodeName,
     FieldBytes,
     Hot,
     LayoutAdvice,
-    Note,
     Object,
-    Place,
+    Remark,
     Result,
     Site,
     Tasks,
     Touch,
     least_share,
 )
-from linewright.find.verdict import bystanders
 
 MOST_NAMES = 3
 """Further objects of a line that are named."""
@@ -79,7 +79,7 @@ def line_text(hot: Hot) -> str:
     return ", ".join([first, *named[:MOST_NAMES]]) + more
 
 
-def place_text(named: Place) -> str:
+def place_text(named: CodeName) -> str:
     """A function, with file name and line where they are known."""
     return f"{named.function} ({PurePath(named.source).name})" if named.source else named.function
 
@@ -456,7 +456,7 @@ NOTES = {
 }
 
 
-def note_text(said: Note) -> str:
+def note_text(said: Remark) -> str:
     """One remark with its figures."""
     return NOTES[said.kind].format(*said.values)
 

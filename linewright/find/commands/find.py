@@ -121,13 +121,13 @@ class _Shown(NamedTuple):
 
         from linewright.find import guard
         from linewright.find.result_document import document
-        from linewright.find.results import Against
+        from linewright.find.results import Against, readable
 
         new = guard.travelling(result)
         if self.before is not None:
             new = guard.new_lines(result, self.before)
             at = [number for number, hot in enumerate(result.lines) if hot in new]
-            result.against = Against(baseline=self.named, new=at)
+            result.against = Against(baseline=readable(self.named), new=at)
         said = document(result)
         result.document = msgspec.to_builtins(said)
         if self.output:

@@ -24,7 +24,7 @@ from linewright.find.evidence import (
     sharing_kind,
 )
 from linewright.find.result_document import document
-from linewright.find.results import Hot, Object, Place
+from linewright.find.results import CodeName, Hot, Object
 from linewright.find.shared_lines import SharedLines
 from linewright.find.space import Spaces
 from linewright.find.stream import Map, Sample
@@ -138,7 +138,7 @@ def test_a_line_of_several_variables_names_them_all() -> None:
 
 
 def test_an_object_has_its_words_with_and_without_the_place_in_it() -> None:
-    call, above = Place("p", "make", "/src/p.c:3"), Place("p", "main", "")
+    call, above = CodeName("p", "make", "/src/p.c:3"), CodeName("p", "main", "")
     block = Object("heap", 8, size=24, allocator=call, caller=above)
     said = "heap block of 24 bytes allocated in make (p.c:3), called from main"
     assert object_text(block) == f"{said}, + 8"

@@ -6,12 +6,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from linewright.find.results import Result
 from linewright.find.stream import AnyLine, Watch
+from support import find_results
 from support.finding import CONTROLS, PLANTED, SAMPLER, SHARING, STAYING, TRIES
 from support.mounts import own_mounts
 
@@ -94,7 +96,8 @@ def test_neighbouring_lines_are_shared_on_128_bytes_only(sampling, run, found) -
     ] * 2
     pages = (run(*words).stdout for _ in range(TRIES))
     page = next(p for p in pages if "shared without contention" not in p)
-    assert page.startswith("No line travels, 2 more on 128-byte lines only, in find_planted")
+    assert page.startswith("No line is shown to travel")
+    assert "2 more on 128-byte lines only, in find_planted" in " ".join(page.split())
 
 
 def test_a_program_is_ended_after_the_time_asked_for(sampling, found) -> None:
@@ -145,7 +148,7 @@ def test_a_result_is_of_the_schema(sampling, run) -> None:
 
 def test_the_page_names_what_it_is_blind_to_also_when_nothing_is_found(sampling, run) -> None:
     page = run("--", sampling, "private", 2, SECONDS).stdout
-    assert page.startswith("No line travels") and "blind to:" in page
+    assert page.startswith("No line is shown to travel") and "blind to:" in page
 
 
 def test_the_programs_output_is_not_mixed_into_the_result(sampling, run) -> None:
@@ -157,6 +160,17 @@ def test_the_programs_output_is_not_mixed_into_the_result(sampling, run) -> None
 def test_the_program_keeps_its_streams_and_its_exit_code_is_said(sampling, run) -> None:
     done = run("--", "sh", "-c", "cat; echo err >&2; exit 7", input="through\n")
     assert "through" in done.stdout and "err" in done.stderr and "exit code 7" in done.stderr
+    assert done.returncode == 3
+
+
+@pytest.mark.parametrize("exact", [(), ("--exact",)])
+@pytest.mark.parametrize("program", ["exit 7", "kill -SEGV $$"])
+def test_a_failing_program_is_green_in_no_guard(sampling, run, tmp_path, exact, program) -> None:
+    """`--exact --fail-new -- /bin/false` ended with 0."""
+    into = str(tmp_path / "before.json")
+    assert run(*exact, "-o", into, "--", "sh", "-c", "exit 0").returncode == 0
+    guard = ("--baseline", into, "--fail-new", "--", "sh", "-c", program)
+    assert run(*exact, *guard).returncode == 3
 
 
 def test_a_program_that_ends_at_once(sampling, found) -> None:
@@ -220,3 +234,19 @@ def test_a_file_of_another_mount_namespace_is_named_by_its_own_symbols(
     line = found("--", *words)["lines"][0]
     assert line["object"] == "true_counter"
     assert "true_sharing" in line["sites"][0]["function"]
+
+
+@pytest.mark.parametrize("exact", [(), ("--exact",)])
+def test_names_that_are_no_utf_8_lose_no_result(sampling, run, tmp_path, exact) -> None:
+    """A result was lost at its end, when it was written."""
+    program = os.fsdecode(os.fsencode(tmp_path) + b"/app\xff")
+    shutil.copy(sampling, program)
+    for plugin in sampling.parent.glob("libfind_plugin.so"):
+        shutil.copy(plugin, tmp_path)
+    into = os.fsdecode(os.fsencode(tmp_path) + b"/found\xfe.json")
+    words = (*exact, "-o", into, "--baseline", into, "--", program, "true", 2, "0.5")
+    assert run(*exact, "-o", into, "--", program, "true", 2, "0.5").returncode == 0
+    assert run(*words).returncode == 0
+    result = find_results.worded(Path(into).read_bytes())
+    assert result["program"] == "app\N{REPLACEMENT CHARACTER}"
+    assert any("true_counter" in line["object"] for line in result["lines"])
