@@ -51,7 +51,7 @@ class BytesUsed(NamedTuple):
 
 
 def mark_task_bytes(lines: LineEvidence, decoder: Decoder) -> None:
-    """Remark of each line on whose bytes threads meet whether they do so at one time; of its threads
+    """Note of each line on whose bytes threads meet whether they do so at one time; of its threads
     what they use only after one another."""
     for e in lines.known.values():
         if sharing_kind(e.threads.values()) == "true":

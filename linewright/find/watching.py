@@ -85,7 +85,7 @@ class Watcher:
         """Watchpoints that found no free register, or were refused, and others."""
 
     def sample(self, sample: Sample) -> None:
-        """Remark the lines that the code around a sample uses."""
+        """Note the lines that the code around a sample uses."""
         if sample.kernel or not sample.bits:
             return
         self._now_ns = max(self._now_ns, sample.time_ns)
