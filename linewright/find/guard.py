@@ -15,8 +15,15 @@ from xml.etree import ElementTree
 import msgspec
 
 from linewright.errors import DIFFERENT, DONE, INCOMPLETE, UserError
+from linewright.find.line_words import (
+    advice,
+    amount_text,
+    kind_text,
+    line_text,
+    name_text,
+    site_text,
+)
 from linewright.find.results import Hot, Result, least_share
-from linewright.find.words import advice, amount_text, kind_text, line_text, name_text, site_text
 
 SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 UNSEEN = ("no_sample", "refused_all", "went_on")
@@ -41,7 +48,7 @@ def new_lines(now: Result, before: Result) -> list[Hot]:
 
 
 def exit_code(result: Result, new: Sequence[Hot], guarding: bool) -> int:
-    """1 of new lines; 3 where nothing can be told: the program failed, or nothing of it was
+    """1 of new lines; 3 where nothing can be said: the program failed, or nothing of it was
     seen."""
     if guarding and new:
         return DIFFERENT

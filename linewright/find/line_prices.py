@@ -28,8 +28,8 @@ from linewright.errors import LinewrightError
 from linewright.families import SPACING, family_of
 from linewright.find.evidence import LINE
 from linewright.find.line_verdict import lock_use
+from linewright.find.line_words import place
 from linewright.find.results import BIASED, Ceiling, Hot, Remark, note
-from linewright.find.words import place
 from linewright.forms import listed, standing_for
 from linewright.schema import Cell, Context, Estimate, Interval, Record
 

@@ -49,7 +49,7 @@ class Verdict(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     line_bytes: Literal[64, 128] = 64
     """128: it is shared only where neighbouring lines of 64 bytes move together."""
     advice: tuple[str, ...] = ()
-    """What to do, by the names of `words.ADVICE`."""
+    """What to do, by the names of `line_words.ADVICE`."""
     next: Literal["", "pad", "heap", "locks", "forms", "measure", "measure_counters"] = ""
     """The kind of command that proves or prices it; empty where there is none."""
 

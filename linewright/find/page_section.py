@@ -9,9 +9,7 @@ from pathlib import PurePath
 from linewright import numbers
 from linewright.errors import one_line
 from linewright.find import results
-from linewright.find.result_document import headline, limits
-from linewright.find.results import Hot, Result
-from linewright.find.words import (
+from linewright.find.line_words import (
     advice,
     amount_text,
     blind_text,
@@ -20,6 +18,8 @@ from linewright.find.words import (
     line_text,
     site_text,
 )
+from linewright.find.result_document import headline, limits
+from linewright.find.results import Hot, Result
 from linewright.say.columns import Column, table_of
 from linewright.say.document import Section
 from linewright.say.sentence import Sentence, sentence_as_written

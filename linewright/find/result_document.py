@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from linewright import numbers
-from linewright.find.results import APART, Hot, Result
-from linewright.find.words import (
+from linewright.find.line_words import (
     advice,
     advised_text,
     blind_text,
@@ -28,6 +27,7 @@ from linewright.find.words import (
     task_touches,
     tasks_text,
 )
+from linewright.find.results import APART, Hot, Result
 from linewright.say.document import Document, TextTable, Topic, document_of
 from linewright.say.sentence import Sentence, sentence_as_written
 

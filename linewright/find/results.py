@@ -43,7 +43,7 @@ class Remark(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What must be known of a run before it is believed, or what a source cannot see."""
 
     kind: str
-    """A name of `words.NOTES`."""
+    """A name of `line_words.NOTES`."""
     values: list[str | int | float] = []
     """What the words have places for."""
 

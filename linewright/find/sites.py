@@ -9,10 +9,10 @@ from linewright.elf.outline_helpers import is_helper
 from linewright.find.addresses import Addresses
 from linewright.find.decode import Decoder
 from linewright.find.evidence import Evidence, SiteKey, runs
+from linewright.find.line_words import place_text
 from linewright.find.movement import Ticks, movement
 from linewright.find.results import Site
 from linewright.find.stream import Sample
-from linewright.find.words import place_text
 
 MOST_SITES = 8
 

@@ -23,12 +23,12 @@ from linewright.find.evidence import (
     runs,
     sharing_kind,
 )
+from linewright.find.line_words import line_text, object_text
 from linewright.find.result_document import document
 from linewright.find.results import CodeName, Hot, Object
 from linewright.find.shared_lines import SharedLines
 from linewright.find.space import Spaces
 from linewright.find.stream import Map, Sample
-from linewright.find.words import line_text, object_text
 from linewright.say.sentence import render_all
 from support.find_results import line, result
 

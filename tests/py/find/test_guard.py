@@ -17,8 +17,8 @@ from find.test_movement import MOVES, STAYS, hot
 from linewright.analysis.intervals import wilson_score
 from linewright.errors import UserError
 from linewright.find import guard, results
+from linewright.find.line_words import name_text
 from linewright.find.results import note
-from linewright.find.words import name_text
 from support import find_results, waiting
 from support.finding import SAMPLER
 from support.places import ROOT

@@ -12,10 +12,10 @@ import pytest
 
 from linewright.analysis.intervals import wilson_score
 from linewright.find.line_prices import Prices, ceiling_of
+from linewright.find.line_words import kind_text, movement_text
 from linewright.find.movement import Ticks, Use, movement, ran_at_once
 from linewright.find.result_document import document, headline
 from linewright.find.results import Hot, Movement, Site, Touch, note
-from linewright.find.words import kind_text, movement_text
 from linewright.say.sentence import render_all
 from linewright.schema import Estimate, Interval
 from support.find_results import line as line_of
@@ -276,7 +276,7 @@ def test_turns_shorter_than_a_period_are_no_running_at_once() -> None:
 @pytest.mark.parametrize("stays", ["by_turns", "one_cpu"])
 def test_nothing_is_to_be_changed_only_where_threads_ran_at_once(stays: str) -> None:
     """A mutex beside its data, a thread pool's queue, any program on one CPU, and textbook false
-    sharing beside other programs were told to change nothing."""
+    sharing beside other programs had the advice to change nothing."""
     seen = Movement(answer=stays, samples=500, cpus=2)
     for kind in ("true", "false"):
         for at_once, withheld in ((None, True), (0.0, True), (0.19, True), (0.2, False)):

@@ -15,7 +15,7 @@ from linewright.architectures import PROBED
 from linewright.commands.probe import UnprobedMachine
 from linewright.errors import UserError
 from linewright.families import family_of
-from linewright.find import words
+from linewright.find import line_words
 from linewright.find.line_prices import LOCKS, PLANS, Prices, ceiling_of, from_files
 from linewright.find.result_document import document
 from linewright.find.results import Hot, Movement, Site, ThreadShare, Touch
@@ -98,7 +98,7 @@ def test_time_at_plain_accesses_of_the_line_is_no_part_of_the_gain() -> None:
     found, part = prices.ceiling(mixed, "x86_64"), 11 / 16
     assert (found.slowed_thread, found.most_slowed) == (1, part)
     assert (found.gain.low, found.gain.high) == pytest.approx((0.5 * part, 0.5 * part))
-    said = words.gain_text(find_results.priced(mixed, prices=prices).lines[0])
+    said = line_words.gain_text(find_results.priced(mixed, prices=prices).lines[0])
     assert said.endswith("50 % of its time is at plain accesses, whose gain is unknown")
 
 
@@ -121,7 +121,7 @@ def test_a_simulated_machine_prices_a_ceiling_where_it_is_named_and_that_is_said
     path = simulated_file(tmp_path, "server")
     known, said = from_files([path], "Some CPU", named=True)
     assert known.ceiling(hot(), "x86_64").gain.value == pytest.approx(0.5 * 0.75)
-    text = words.note_text(said)
+    text = line_words.note_text(said)
     assert "simulated machine server" in text and "no measurement" in text
     band = simulated_file(tmp_path, "wide", metrics={"p05_ns": 4.0, "p95_ns": 40.0})
     ceiling = from_files([band], "Some CPU", named=True)[0].ceiling(hot(), "x86_64")
@@ -129,7 +129,7 @@ def test_a_simulated_machine_prices_a_ceiling_where_it_is_named_and_that_is_said
         assert (price.low_ns, price.high_ns, price.confidence) == (4.0, 40.0, 0.9)
     assert ceiling.gain.low == 0 and ceiling.gain.high == pytest.approx(hot().share.high * 0.9)
     unasked, why = from_files([path], "Some CPU")
-    assert unasked is None and "no records of this machine" in words.note_text(why)
+    assert unasked is None and "no records of this machine" in line_words.note_text(why)
     bounds = simulated_file(tmp_path, "bounds", status="unavailable")
     assert from_files([bounds], "Some CPU", named=True)[0] is None
 
@@ -170,9 +170,11 @@ def test_plain_stores_have_no_ceiling_and_what_they_often_gain_is_said() -> None
     line = hot(instruction="mov", access="write", share=0.2)
     (found,) = find_results.priced(line, prices=prices).lines
     assert found.ceiling is None
-    assert words.gain_text(found).startswith("gain unknown: ")
-    assert words.gain_text(hot()) == "", "an atomic operation without a price is no plain store"
-    assert words.gain_text(hot("alone", instruction="mov", access="write")) == ""
+    assert line_words.gain_text(found).startswith("gain unknown: ")
+    assert line_words.gain_text(hot()) == "", (
+        "an atomic operation without a price is no plain store"
+    )
+    assert line_words.gain_text(hot("alone", instruction="mov", access="write")) == ""
 
 
 def test_a_line_that_stays_gains_nothing() -> None:

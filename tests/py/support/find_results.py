@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from linewright.find import sources, words
+from linewright.find import line_words, sources
 from linewright.find.results import Hot, Object, Result
 from linewright.find.stream import AnyLine, Code, End, Map, Sample, Start
 from linewright.schema import Estimate
@@ -42,7 +42,7 @@ def said_of(
 ) -> tuple[str, str]:
     """What to do about a line, and the command that follows."""
     whole = result(hot, command=list(command), bytes_apart=apart, **more)
-    return words.advice(hot, apart), words.next_command(hot, whole)
+    return line_words.advice(hot, apart), line_words.next_command(hot, whole)
 
 
 def priced(*lines: Hot, **advice: object) -> Result:
@@ -57,13 +57,13 @@ def worded(printed: str | bytes) -> dict:
     for part in ("lines", "alone"):
         for hot, one in zip(getattr(found, part), said[part], strict=True):
             one |= {
-                "object": words.line_text(hot),
+                "object": line_words.line_text(hot),
                 "object_kind": hot.objects[0].kind,
                 "allocated_in": hot.objects[0].site,
-                "next_command": words.next_command(hot, found),
+                "next_command": line_words.next_command(hot, found),
             }
     for part in ("notes", "blind"):
-        said[part] = [words.note_text(one) for one in getattr(found, part)]
+        said[part] = [line_words.note_text(one) for one in getattr(found, part)]
     return said
 
 
