@@ -22,6 +22,7 @@ import pytest
 from linewright.analysis import summarise
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.errors import UserError
+from linewright.find.results import note
 from linewright.records import files as records
 from linewright.say.machine_document import documents
 from linewright.say.page_material import gather
@@ -170,7 +171,7 @@ def test_every_chart_is_one_by_vega_lites_schema(files):
 
 def test_a_result_of_find_is_a_section_of_its_own(files, tmp_path):
     hot = find_results.line(object="counter<b>")
-    result = find_results.result(hot, blind=["what it cannot see"])
+    result = find_results.result(hot, blind=[note("rare")])
     path = tmp_path / "find.json"
     path.write_bytes(msgspec.json.format(msgspec.json.encode(result)))
     report = made(files["rmw"], str(path))
@@ -179,7 +180,7 @@ def test_a_result_of_find_is_a_section_of_its_own(files, tmp_path):
         and "counter<b>" in report.text
         and "50 % (40 to 60)" in report.text
     )
-    assert "blind to: what it cannot see" in report.text
+    assert "blind to: lines that move rarely" in report.text
     with pytest.raises(UserError, match="no records"):
         gather([str(path)], lambda text: None)
     path.write_bytes(path.read_bytes().replace(b'"timer"', b"timer"))
