@@ -297,7 +297,8 @@ def group_members(group: int) -> list[int]:
     found = []
     for entry in os.listdir("/proc"):
         try:
-            fields = Path(f"/proc/{entry}/stat").read_text(errors="replace").rpartition(")")[2].split()
+            said = Path(f"/proc/{entry}/stat").read_text(errors="replace")
+            fields = said.rpartition(")")[2].split()
         except (OSError, ValueError):
             continue
         if entry.isdigit() and fields[2] == str(group) and fields[0] != "Z":
