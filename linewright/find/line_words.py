@@ -446,7 +446,8 @@ NOTES = {
     "--prices measure takes {} s.",
     "several_models": "No ceiling: the records are of several simulated machines, {}; name one "
     "file.",
-    "bounds_only": "No ceiling: {} is not calibrated, so its records hold bounds and no times.",
+    "half_a_model": "No ceiling: the records of simulated machine {} have no form both alone and "
+    "contended.",
     "of_a_model": "Ceilings are priced on simulated machine {}: what a model says, and no "
     "measurement.",
     "apart_measured": "alignas({}) is what plan spacing measured on this machine: more gains at "
