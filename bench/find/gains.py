@@ -7,7 +7,6 @@ with their lines shared and, with APART=1, separated. The table is Markdown.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import sys
 from in_tree import ENVIRONMENT, FIND
 
 # isort: split
+from support.find_results import worded
 from support.finding import PLANTED, SAMPLER, SHARING
 
 KINDS = ("true", "false", "scattered", "false_plain", "fenced", "sums")
@@ -33,7 +33,7 @@ def said(kind: str, options: argparse.Namespace) -> dict | None:
     command = [*FIND, "--json", *(["--prices", options.prices] if options.prices else [])]
     command += ["--", str(PLANTED), kind, "2", str(options.seconds)]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, check=True)
-    lines = json.loads(done.stdout)["lines"]
+    lines = worded(done.stdout)["lines"]
     return next((line for line in lines if SHARING[kind][0] in line["object"]), None)
 
 

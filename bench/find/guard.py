@@ -25,7 +25,7 @@ def lines(kind: str, seconds: float, file: str) -> set[tuple[str, str]]:
     command = [*FIND, "--exact", "-o", file, "--", str(PLANTED), kind, "2", str(seconds)]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     subprocess.run(command, env=ENVIRONMENT, check=True, **quiet)
-    return {(hot.kind, guard.name(hot)) for hot in guard.travelling(results.read(file))}
+    return {tuple(hot.identity) for hot in guard.travelling(results.read(file))}
 
 
 def main() -> int:

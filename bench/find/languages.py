@@ -285,7 +285,7 @@ def judged(name: str, kind: str, result: dict) -> tuple[set[str], int]:
     if kind == "own" or not planted or planted[0]["share"]["value"] < 0.2:
         return set(), sum(line["movement"]["answer"] == "moves" for line in moving)
     (hot,) = planted[:1]
-    fields = " ".join([hot["object"], *(f["name"] for f in hot["fields"])])
+    fields = " ".join([*hot["identity"], *(f["name"] for f in hot["fields"])])
     said = {"found", *(["function"] if mine else [])}
     right = "true" if (name, kind) in TRUE_SHARING else kind
     said |= {"kind"} if hot["kind"] == right else set()

@@ -12,7 +12,6 @@ Markdown, as docs/guide/find.md has it."""
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 from collections import Counter
@@ -22,6 +21,7 @@ from in_tree import ENVIRONMENT, FIND
 # isort: split
 from scipy import stats
 
+from support.find_results import worded
 from support.finding import CONTROLS, PLANTED, SAMPLER, SHARING, STAYING
 
 BESIDE = {
@@ -53,7 +53,7 @@ def reported(source: str, kind: str, options: argparse.Namespace) -> list[tuple[
         str(seconds),
     ]
     done = subprocess.run(command, stdout=subprocess.PIPE, env=ENVIRONMENT, check=True)
-    lines = json.loads(done.stdout)["lines"]
+    lines = worded(done.stdout)["lines"]
     lines = [line for line in lines if line["kind"] in ("true", "false")]
     if kind in STAYING:
         lines = [line for line in lines if STAYING[kind] in line["object"]
