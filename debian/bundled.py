@@ -9,6 +9,13 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 _LICENCE_FILE = re.compile(r"\.dist-info/(?:.*/)?(?:LICEN[CS]E|COPYING|NOTICE)[^/]*$", re.I)
+_COMMON = {
+    "GPL": re.compile(
+        r"GNU GENERAL PUBLIC LICENSE\s+Version (\d).*?END OF TERMS AND CONDITIONS", re.S
+    ),
+    "Apache": re.compile(r"Apache License\s+Version (2\.0).*?END OF TERMS AND CONDITIONS", re.S),
+}
+"""Whole texts that every Debian system has: a copyright file refers to them."""
 _CLASSIFIER = re.compile(r"^License :: (?:OSI Approved :: )?(.+?)(?: License)?$")
 
 
@@ -40,6 +47,10 @@ def paragraph(distribution: Distribution) -> str:
     author = distribution.metadata.get("Author") or distribution.metadata.get("Author-Email")
     roots = sorted({file.parts[0] for file in files if file.parts[0] not in ("..", "bin", "share")})
     folders = [f"usr/lib/linewright/*/{root}{'' if '.' in root else '/*'}" for root in roots]
+    for common, whole in _COMMON.items():
+        text = whole.sub(
+            rf"On Debian systems the whole text is /usr/share/common-licenses/{common}-\1", text
+        )
     text = text or f"See {distribution.metadata.get('Home-page') or 'its metadata'}."
     lines = (f" {line}" if line.strip() else " ." for line in text.split("\n"))
     return "\n".join(
