@@ -9,7 +9,7 @@ named=(c-paths)
 PATH=$root/.venv/bin:$PATH
 
 # The last commit whose subject may be longer than 72 characters; later ones may not.
-subjects_since=ab9ccc81
+subjects_since=91a7f26
 
 c_files() {
     git ls-files -- '*.c' '*.h' '*.cpp' '*.hpp'
