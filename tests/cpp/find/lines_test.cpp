@@ -421,7 +421,7 @@ TEST(Session, AProgramFromItsStartToItsEnd) {
     if (lines.starts_with("refused"))
         GTEST_SKIP() << lines;
     EXPECT_TRUE(lines.starts_with("{\"type\":\"start\",")) << lines.substr(0, 200);
-    for (const char *wanted : {"\"type\":\"sample\"", "\"type\":\"map\"", "\"event\":\"exec\"", "\"exit_code\":3}"})
+    for (const char *wanted : {"\"type\":\"sample\"", "\"type\":\"map\"", "\"event\":\"exec\"", "\"exit_code\":3,"})
         EXPECT_NE(lines.find(wanted), std::string::npos) << wanted;
     if (own_bits == 64) { // a shell of 64 bits is out of reach for reads of a 32-bit process
         EXPECT_NE(lines.find("\"type\":\"code\""), std::string::npos);
