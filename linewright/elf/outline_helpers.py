@@ -9,10 +9,10 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from linewright.elf.arm64 import page
+if TYPE_CHECKING:  # it takes as long to load as a sampler to start, and names are asked for before
+    import numpy as np
 
 PREFIX = "__aarch64_"
 """What the names of all of them begin with."""
@@ -116,11 +116,13 @@ def find(
 ) -> list[HelperBody]:
     """All helpers in `words` (uint32) that run at `address`; each tests a byte in one of the
     `writable` ranges."""
+    from linewright.elf.arm64 import page
+
     if len(words) < 8:
         return []
     begins = ((words[:-1] & ADRP_MASK) == ADRP_X16) & ((words[1:] & LDRB_MASK) == LDRB_W16)
     found = []
-    for i in map(int, np.flatnonzero(begins)):
+    for i in map(int, begins.nonzero()[0]):
         here = address + 4 * i
         byte = page(int(words[i]), here) + (int(words[i + 1]) >> 10 & 0xFFF)
         if not any(low <= byte < high for low, high in writable):

@@ -156,6 +156,7 @@ PARSED = {
     ("find", "--on"),
     ("find", "--pid"),
     ("find", "--exact"),
+    ("find", "--fail-new"),  # find/test_planted.py; a program that does nothing shows nothing: 3
     ("trial", "--on"),
     ("trial", "--pad"),
     ("trial", "--locks"),  # trial/test_locks.py

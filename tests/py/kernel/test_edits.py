@@ -136,8 +136,9 @@ def test_sources_to_work_in_share_no_file_with_the_cache(tree, tmp_path):
 @pytest.mark.parametrize("name", patches.names())
 def test_a_patch_says_what_why_switch_kernels_and_upstream(name):
     patch = patches.load(name)
-    for word in ("What: ", "Why: ", "Switch: ", "Kernels: ", "Upstream"):
+    for word in ("What: ", "Why: ", "Switch: ", "Kernels: "):
         assert f"\n{word}" in patch.head, word
+    assert "Upstream" in patch.head
     assert patch.edits and patch.configs and patch.kernels and all(patch.kernels.values())
     texts = [text for series in patch.kernels for text in patch.files_of(series).values()]
     assert texts and all(
