@@ -401,7 +401,7 @@ NOTES = {
     "not found: {}",
     "failed": "The program failed ({}): what it did until then counts.",
     "went_on": "Processes that the program started go on after its end and are not seen any more: "
-    "linewright find --pid {} samples one.",
+    "the option --pid {} samples one.",
     "one_cpu": "One CPU ran all of it: what its threads share was not put to the test.",
     "never_at_once": "The program's threads were seen to run at once {} of the time that any ran: "
     "what they share has hardly been put to the test.",
