@@ -32,10 +32,14 @@ def travelling(result: dict) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("kind", SHARING)
 def test_a_planted_line_is_named_and_judged(sampling, found, kind: str) -> None:
+    """Other runs of `find` may hold the debug registers for as long as a short run lasts."""
     name, wanted = SHARING[kind]
-    lines = travelling(found("--", sampling, kind, 2, SECONDS))
-    named = [judgement for object_, judgement in lines if name in object_]
-    assert named and named[0] == wanted, lines
+    for seconds in (SECONDS, "5", "20"):
+        result = found("--", sampling, kind, 2, seconds)
+        named = [judgement for object_, judgement in travelling(result) if name in object_]
+        if named:
+            break
+    assert named and named[0] == wanted, result["notes"]
 
 
 @pytest.mark.parametrize("kind", CONTROLS)
