@@ -314,7 +314,10 @@ def test_whole_lines_of_messages_run(here):
     done = follow(here, "\n".join(f"`{line}`" for line in sorted(lines)))
     failed = {line: a.stderr for line, (a, _) in done.items() if a.returncode not in (0, 1)}
     if os.uname().machine != "aarch64":  # said where settings differ
-        arm64 = ("linewright trial -- PROGRAM", "linewright trial --settings default/llsc -- PROGRAM")
+        arm64 = (
+            "linewright trial -- PROGRAM",
+            "linewright trial --settings default/llsc -- PROGRAM",
+        )
         assert all("nothing to try" in failed.pop(line) for line in arm64)
     assert failed == {} and len(done) > 14
 

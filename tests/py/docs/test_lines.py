@@ -43,7 +43,8 @@ ELSEWHERE_RUN = {
 }
 """By how lines begin that are not executed here: where they are. What reads records, or plans a
 measurement, needs no program; a Dask cluster is started there."""
-PROGRAMS = ("server", "server-bench", "job", "bench", "old", "new", "before", "after", "program", "Run")
+SIDES = ("old", "new", "before", "after")
+PROGRAMS = ("server", "server-bench", "job", "bench", "program", "Run", *SIDES)
 ON_THE_PATH = ("perf", "tbench", "redis-server", "published_case")
 SHORTER = (
     (r"seconds=\d+", "seconds=1"),
