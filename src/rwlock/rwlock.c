@@ -213,7 +213,7 @@ static struct lw__rw_thread *begins_to_wait(struct lw_rwlock *l)
     struct lw__rw_thread *self = lw__rw_own_marks();
     if (self) {
         __atomic_store_n(&self->waits_for, l, __ATOMIC_RELAXED);
-        __atomic_thread_fence(__ATOMIC_RELEASE); /* a child that has what the thread stores later has this, too */
+        lw_full_fence(); /* a child that has what the thread stores later has this, too */
     }
     return self;
 }
