@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Errands of this checkout; `make` alone lists them. The work is in scripts/.
 
 .DEFAULT_GOAL := help

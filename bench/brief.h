@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* How often a program of bench/ measures: as often as its text says, or, with LINEWRIGHT_BENCH_BRIEF=1, only so often as
  * shows that it runs. */
 #ifndef LINEWRIGHT_BENCH_BRIEF_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Helpers shared by all rooms: warnings, sanitizers, and tests that know how to run under emulation.
 find_package(Threads REQUIRED)
 

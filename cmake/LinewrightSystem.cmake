@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # lw_system_test(NAME <test> COMMANDS "<[NAME=value …] program [argument …]>" … DEPENDS <targets> [TIMEOUT s])
 # Static arm64 programs under a real arm64 kernel in an emulated machine: one boot, every command, each exit code reported.
 # Only in the arm64 build; label `system`; skipped (77) where qemu-system-aarch64 or the kernel is missing.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # arm64 objects from Debian's cross compiler, run under qemu-user.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)

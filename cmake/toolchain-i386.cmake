@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # i386 objects from the native compiler; Debian's gcc-12-multilib keeps its headers beside the 64-bit ones.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR i386)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Objects for musl in place of glibc, by the compiler and C and C++ libraries that zig brings (PyPI: ziglang).
 # -DLINEWRIGHT_MUSL=x86_64 (default), x86 or aarch64; -DLINEWRIGHT_ZIG=PROGRAM where python3 does not know the package.
 set(LINEWRIGHT_MUSL x86_64 CACHE STRING "architecture to build for with musl, as zig names it")

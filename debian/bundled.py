@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """bundled.py SITE-PACKAGES: a Debian package's copyright file: debian/copyright, and a paragraph
 for each Python package that it bundles, from that one's own metadata and licence files."""
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Pages of code are read with process_vm_readv: the program is not stopped for it.
 #include "find/code.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The bytes of code that samples point into, read from the program itself: right also for code without a file.
 #pragma once
 

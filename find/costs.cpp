@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The events are those of a real run, on this thread; medians, so that another program's time slice changes nothing.
 #include "find/costs.hpp"
 

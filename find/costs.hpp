@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What a sample and a watchpoint cost here, measured on the sampler itself before the program runs.
 #pragma once
 

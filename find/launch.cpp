@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A child waits on a pipe, then executes the program; what exec answers comes back through another pipe.
 #include "find/launch.hpp"
 

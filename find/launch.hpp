@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Starts the program to be sampled, held back until the events are open.
 #pragma once
 

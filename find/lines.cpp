@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Writes JSON lines without a library: the sampler runs beside the program under test and must stay small.
 #include "find/lines.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The sampler's output: JSON lines as linewright/find/stream.py defines them, written through one buffer.
 #pragma once
 

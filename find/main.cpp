@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // linewright-find: samples a program and writes what it sees as JSON lines; `linewright find` runs it and says what they
 // mean.
 #include "find/session.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Rings are read as the kernel's perf_event.h says: data_head with acquire, data_tail with release.
 #include "find/perf.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // perf_event_open as the sampler uses it: one ring of records, and the two kinds of event that fill rings.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Reads /proc; a process that ends meanwhile is no error anywhere here.
 #include "find/processes.hpp"
 

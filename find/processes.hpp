@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What /proc says of the processes to be sampled: threads, descendants, mappings.
 #pragma once
 

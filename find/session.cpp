@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Opens the events for a program to start or a process to join, drains rings, serves requests for watchpoints.
 #include "find/session.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One run of the sampler: what is asked for, and the loop that samples until the program or the time ends.
 #pragma once
 

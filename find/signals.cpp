@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Reads the rings of the preloaded library; mappings come from /proc, since no kernel record tells of them here.
 #include "find/signals.hpp"
 

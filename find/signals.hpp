@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The fall-back's samples: rings that the preloaded library fills from a signal handler in every thread.
 #pragma once
 

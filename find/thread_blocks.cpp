@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Memory is read with process_vm_readv; what is found is believed only where several words agree.
 #include "find/thread_blocks.hpp"
 

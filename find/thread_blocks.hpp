@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Where each thread's thread-local variables lie: its thread pointer, and its copy of each module's block, program and
 // libraries alike.
 #pragma once

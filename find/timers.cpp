@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Opens the events as perf record does: one for each task and CPU, the rings shared by the events of a CPU.
 #include "find/timers.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Timer events over tasks or the whole machine, one ring for each CPU, and what their records say as lines.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Hardware breakpoints through perf: each is enabled for exactly one hit (PERF_EVENT_IOC_REFRESH 1) and then closed.
 #include "find/watch.hpp"
 

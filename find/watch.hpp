@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Watchpoints on a thread's data, one hit each: which thread touches which bytes, without a sample of the access.
 #pragma once
 

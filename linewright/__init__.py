@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Linewright: what cache-line ownership costs on a machine, and which form of each operation is
 right there."""
 

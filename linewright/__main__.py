@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`python -m linewright` is the `linewright` command."""
 
 import sys

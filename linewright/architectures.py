@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The one list of architectures: what each is called elsewhere, and what the command must know of
 it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The `linewright` command: Typer app, and the one place where failures become a line and an exit
 code."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The two ways a command fails: the request was wrong (exit 2), or the run could not be completed
 (exit 3)."""
 

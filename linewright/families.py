@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The families of operations: what each is called, which of its forms are bounds, what its forms
 are compared with.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A form, one instruction sequence of an operation: as the probe lists it, and what it is made
 of."""
 

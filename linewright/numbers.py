@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Numbers, intervals and ratios as text: the one place that decides how many digits a figure has,
 how an interval is written, and how "n times less" is said."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The grammar of LINEWRIGHT_ATOMICS, as the library reads it (src/atomic/policy_parse.c; a test
 holds the two together), and what one class of operations does under a setting."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The one definition of plans, contexts and records; JSON Schema and the C++ side are checked
 against it.
 

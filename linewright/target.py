@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What every place that runs plans has in common, its CPUs among it: this machine, others, the
 kernel, a simulated machine."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Quantities as text, as people type and read them: durations, percentages, CPU lists,
 nanoseconds."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The wings, folders of the package that may be missing, and what each brings to the command.
 
 A wing is a folder with a `wing.py` that holds `WING`. Its commands are the modules of its folder

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Time, messages and cores; what a line's states do is in protocol.hpp.
 #include "model/engine.hpp"
 

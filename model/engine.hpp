@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The discrete-event engine: cores that run programs, homes that serialise the transactions of each line.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A pass over a scatter list: the saving of one wait for all entries follows from three constants.
 #include "model/list.hpp"
 

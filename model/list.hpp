@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Cache maintenance over a list of entries on a simulated core: issue rate, lines under way, and the waits.
 #pragma once
 

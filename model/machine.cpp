@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Reads resolved machines strictly: every field known, every number in range, every matrix complete.
 #include "model/machine.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A described machine, resolved to integers: what linewright/model/machine_file.py makes of machines/*.toml.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // linewright-model: runs a plan on a described machine. Plan on standard input, simulated records on standard output.
 #include "model/list.hpp"
 #include "model/simulate.hpp"

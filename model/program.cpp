@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Forms as programs: which steps each takes, with how many instructions the core's window holds.
 #include "model/program.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Programs of the simulated cores: short lists of steps, the loops that the probe runs and the published benchmark's own.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The coherence protocol of one line as a state machine without time: the engine and the exhaustive test run this same text.
 #pragma once
 

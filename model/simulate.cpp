@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // From a cell to its record: several windows from several starts, so that a cell with several modes shows them.
 #include "model/simulate.hpp"
 

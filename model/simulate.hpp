@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Cells of a plan on a simulated machine: windows, modes, the breakdown of an operation's cost, and the record of each.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Where the cells of a plan run: in this program, or inside the kernel. A back end runs the windows that it is asked for;
 // blocks, order, which windows count and when a cell is done are decided in probe/run.cpp, for all of them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The family of cache maintenance: an operation is one pass over a list of entries whose lines are in a stated condition.
 //
 // Parameters of a cell: `entry_bytes`, `entries`, `wait` (each: a wait behind every entry; once: one at the end), `state`

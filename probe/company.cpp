@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Finds out from /proc/stat how much other programs use the machine.
 #include "probe/company.hpp"
 

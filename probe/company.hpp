@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Other programs' load while the probe measures.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Counts events of a thread through perf_event, by the names that the kernel and the CPU's own event files give them.
 #include "probe/counters.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Performance counters of the kernel's perf_event: opened per thread before a window, read around it, never inside.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Which of the families of cells runs a cell.
 #include "probe/families.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Every family of cells, by name, and one declaration for each.
 #pragma once
 

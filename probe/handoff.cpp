@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The family of core-to-core handoffs: two threads take turns on one line, under three stated definitions.
 //
 //   cmpxchg_blind  each side tries to swap "my turn" for "your turn" and does nothing else until it succeeds

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Puts cells and windows into the words of the kernel module, and its answers into results.
 #include "probe/kernel.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The inside of a kernel as a back end: the kernel module runs the windows (kmod/), this program decides which.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Starts linewright-kernel and talks to it: requests end with an empty line, answers with a line "done".
 #include "probe/kernel_runner.hpp"
 

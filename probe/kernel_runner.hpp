@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The conversation with linewright-kernel, the program that hands requests to the kernel module (kmod/user/runner.c).
 #pragma once
 

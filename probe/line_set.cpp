@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Maps the lines of a cell.
 #include "probe/line_set.hpp"
 

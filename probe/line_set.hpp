@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Cache lines spread over pages and page offsets, so that no cell depends on one line's home node or one cache set.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What a timed loop is to the rest of the probe: a function that performs N operations, called once per batch.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Finds out what the probe runs on, without privileges and without libraries.
 #include "probe/machine.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The machine under the probe: topology, clock, features; what becomes the context of the records.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // linewright-probe: runs a plan on the machine under test. Plan on standard input, records on standard output.
 #include "probe/kernel.hpp"
 #include "probe/machine.hpp"

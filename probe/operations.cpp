@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The family of library operations: what a program that calls lw_add_u64() and its like pays, under a given policy.
 //
 // The policy is process-wide: the timed thread sets it before each of its windows, and the next cell sets its own.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Makes LW_FORM() of the table of forms an LW_ROW() for the rows of this architecture, and nothing for those of others.
 // A file that includes a part of the table with it defines LW_ROW(name, operation, order, bits, needs) before each time,
 // and LW_OWN_generic(bits) if compiler builtins of that width are among its forms.

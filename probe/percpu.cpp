@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The family of per-CPU counters: every thread adds to its own CPU's copy, by a sequence or by what is used instead.
 //
 // Parameter `slots` (a power of two, 1 to 64): words, one to a line, that a loop goes round.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One program at a time: started, waited for beside the requests, and ended with its descendants where that is asked for.
 #define _FILE_OFFSET_BITS 64 // on i386 too, a program may write more than 2 GiB
 #include "probe/programs.hpp"

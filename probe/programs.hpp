@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs programs on request and says what each took, so that no connection lies between a program and its clock.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The table of --quick.
 #include "probe/quick.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A plain text table by itself, for a phone or board that has nothing but this one program.
 #pragma once
 

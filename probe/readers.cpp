@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The family of read-side critical sections: what entering and leaving costs each reader, and what an updater waits.
 //
 // Operations are listed in wire/forms/readers.def. All threads of a cell are readers, but

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What the loops over read-side critical sections work on, and the cell that runs them; programs that link other kinds of
 // readers (bench/readers) bring loops of their own and get the same cells.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The readers themselves, one small struct each, and the loop over every one, plainly named for the disassembly test.
 #include "probe/readers.hpp"
 

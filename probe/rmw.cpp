@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The family of single-line operations: every thread performs one form on one line, and the sum must come out.
 #include "probe/families.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The timed loops over single-line forms: one function for each form and width, plainly named for the disassembly test.
 //
 // They stand at every place of loops (probe/loop.hpp): the same code at other distances from a 64-byte boundary, for

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The table of timed loops over single-line forms.
 #pragma once
 

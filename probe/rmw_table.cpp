@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Finds a timed loop over a single-line form, by form, width and place.
 #include "probe/rmw_loops.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs a plan block by block: the cells of a block interleaved in random order, until each is precise enough or time is up.
 #include "probe/run.hpp"
 

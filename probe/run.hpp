@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs a plan: blocks of interleaved cells, one record each.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The family of words apart: two threads, each on a word of its own, a stated number of bytes from the other's.
 //
 // Parameter `bytes_apart` (8 to 512): from the timed thread's word up to the other one. Parameter `half`: `lower` or

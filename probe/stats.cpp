@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Medians, their order-statistic intervals, and fairness.
 #include "probe/stats.hpp"
 

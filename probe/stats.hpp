@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The few statistics that the probe itself needs; everything else is analysis, elsewhere.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Loops around one operation on one line, by what the operation returns. `wait`: each operation is waited for, and
 // has no work behind it.
 #pragma once

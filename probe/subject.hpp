@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What a cell times: memory, the loops over it, and the check of what they left behind.
 //
 // A family of plans (single-line read-modify-writes, per-CPU counters, readers, cache maintenance …) implements Subject

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Reads sysfs; places threads.
 #include "probe/topology.hpp"
 

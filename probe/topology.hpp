@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // CPUs and how near they are to each other, read from sysfs.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Cells on this program's own threads.
 #include "probe/back_end.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The family of operations wider than a register: reads and writes of one operand in a stated share, by every thread.
 //
 // Parameter `write_percent` (0 to 100): the share of writes among a thread's operations, spread evenly. A write turns

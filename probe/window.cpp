@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs one timed window over pinned threads, without allocation, locking or printing inside it.
 #include "probe/window.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One timed window: all threads run before it opens and keep running until after it closes.
 #pragma once
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # bench.sh [--build | area…]: builds the runs against peers and runs them one after the other, alone on the machine; --build: builds alone.
 # Every program in build/bench/bench/AREA/ is one side-by-side run. With LINEWRIGHT_BENCH_BRIEF=1 a compiled one shows in about a second that it runs.
 # shellcheck source=scripts/lib.sh

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # build.sh PRESET [target…]: configures a preset with its tests and with warnings as errors, and builds it.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"

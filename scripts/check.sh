@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # check.sh [part…]: the checks of form that need no build: format, lint, lengths, documentation, commit subjects.
 # A failing part does not keep the later ones from running. c-paths runs where it is named, which the long lane does.
 # shellcheck source=scripts/lib.sh

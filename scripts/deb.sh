@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # deb.sh [FOLDER]: Debian packages of the library, its development files, the probe and the command, in dist/ or a folder.
 # Fetching the command's Python packages needs a network; building has none.
 # shellcheck source=scripts/lib.sh

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Prints a header with its block comments as Doxygen reads them: the first one describes the file,
 the others what follows."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # for_others.sh ARCH: what the command sends to other machines of an architecture: per line the CMake target, the name that
 # linewright/run/programs.py looks for beside the Python code, and the path in a build folder.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Writes PACKAGE.md, the page that a package index shows: README.md without what works in the
 repository only.
 

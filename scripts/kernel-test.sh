@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # kernel-test.sh [SERIES:ARCH:COMPILER…] [patches[:SERIES…]]: linewright.ko in Debian's kernels, built by both compilers, and our patches in
 # small kernels, each in an emulated machine. Without words: everything. `patches:6.1` is the patches for one series alone.
 # shellcheck source=scripts/lib.sh

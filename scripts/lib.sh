@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Shared by the scripts: stands in the checkout, says things on standard error, stops with a code.
 # Exit codes are the command's: 2 the request cannot be met as it is, 3 something failed on the way.
 set -euo pipefail

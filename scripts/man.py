@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Writes the manual pages: one for each command, from its help, and one for each public header,
 from its comments.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # measure.sh [option…]: runs a plan with the probe of build/native and makes a page of its records.
 # PLAN names the plan (quick); everything else is for `linewright measure`.
 # shellcheck source=scripts/lib.sh

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # packages.sh measure|check|test|rest|kernel|bench|fuzz|wheel|deb|package: sees to it that the system packages of a purpose are there.
 # A package counts as installed when the file or program that it is needed for exists.
 # shellcheck source=scripts/lib.sh

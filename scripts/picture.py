@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Draws what `linewright show RECORDS` prints for README: picture.py RECORDS [FOLDER] writes SVG,
 light and dark, and text.
 

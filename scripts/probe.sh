@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # probe.sh: builds the probe for this machine in build/native.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # release.sh [FOLDER]: the source release, linewright-VERSION.tar.gz, of the last commit, in dist/ or a folder. The same
 # commit gives the same bytes.
 # shellcheck source=scripts/lib.sh

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # rooms.sh FOLDER [area…]: runs FOLDER/AREA/run for every area, or the ones named, and sums up. An area's exit code 77 says that a program
 # it needs is missing, and so does this script's, where no area fails.
 # shellcheck source=scripts/lib.sh

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # setup.sh measure|check|test|rest|kernel|bench|fuzz|wheel|deb|package [COMMAND…]: everything a purpose needs that is not in the checkout; silent when all is there.
 # COMMAND needs the system packages alone: it runs while .venv is made.
 # shellcheck source=scripts/lib.sh

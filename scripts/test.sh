@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # test.sh [quick|rest|all|step…]: builds and runs tests, one headed step after the other, and sums up. Without words: quick.
 # A failing step does not keep the later ones from running. What the steps need is set up first.
 # shellcheck source=scripts/lib.sh

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # venv.sh measure|check|test|rest|kernel|bench|fuzz|wheel|deb|package: makes .venv with the command in it, straight from this checkout.
 # The stamps live inside .venv, so that they go when it goes; they are hashes, so that a git checkout
 # that only touches times sets nothing up again.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Completes a wheel: adds programs for other machines and manual pages, and names the oldest
 manylinux that it runs on.
 

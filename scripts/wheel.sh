@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # wheel.sh [FOLDER]: the wheel with every architecture's programs for other machines and the manual pages, in dist/ or a folder.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # wheelhouse.sh FOLDER PYTHON: the command's dependencies and its build backend as wheels for a Python, in a folder, so that
 # what is built from them needs no network. The only step of packaging that has one.
 # shellcheck source=scripts/lib.sh

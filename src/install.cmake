@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What `cmake --install` puts down: headers, both libraries, a CMake package and a pkg-config file. Everything is
 # found from where it lies, so the tree can be moved.
 include(CMakePackageConfigHelpers)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The machine code of a program as functions of instructions, read from the disassembler: for every
 test that looks at code."""
 

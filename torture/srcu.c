@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* linewright-torture srcu: readers and updaters with signals, forks and delays, all at once. It counts what only a wrong
  * grace period lets a reader see.
  *

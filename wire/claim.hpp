@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The name by which runs on one machine notice each other: a probe, the helper of a trial and the sampler hold it while they
 // run.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The formatting library, compiled once: every other file includes its declarations, fmt/core.h, alone.
 // A static program has no libfmt.so, Debian has no libfmt.a, and neither exists for another architecture.
 #define FMT_HEADER_ONLY 1

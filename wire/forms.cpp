@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Expands wire/forms.def into data.
 #include "wire/forms.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The table of forms as data: which exist, for which architecture, and what they need of the CPU.
 #pragma once
 

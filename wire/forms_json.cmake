@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # cmake -DCOMPILER=… -DSOURCE=… -DINCLUDES=…,… -DOUTPUT=… -P forms_json.cmake: the table of forms as JSON, for the Python command.
 string(REPLACE "," ";-I" includes "-I${INCLUDES}")
 execute_process(COMMAND ${COMPILER} -E -P -x c -std=c11 ${includes} ${SOURCE} OUTPUT_VARIABLE rows COMMAND_ERROR_IS_FATAL ANY)

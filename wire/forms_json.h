@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // Expands wire/forms.def into rows of JSON but for the names of their last columns, which wire/forms_json.cmake puts into
 // quotes.
 #undef i386

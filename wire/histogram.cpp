@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Quantiles of the log-linear histogram.
 #include "wire/histogram.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A log-linear histogram of picoseconds: fixed size, no allocation, relative bucket width below 0.8 %.
 #pragma once
 

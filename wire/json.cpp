@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // JSON text in and out by nlohmann's library, which no other file includes: each that did took seconds to compile.
 #include "wire/json.hpp"
 

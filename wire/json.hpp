@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A JSON value behind a header that is quick to compile: wire/json.cpp alone includes the library that reads and
 // writes the text.
 #pragma once

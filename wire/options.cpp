@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Options by CLI11, which no other file includes: each that did took seconds to compile.
 #include "wire/options.hpp"
 

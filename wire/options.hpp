@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Options of a program behind a header that is quick to compile: wire/options.cpp alone includes CLI11.
 #pragma once
 

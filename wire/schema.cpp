@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Reads plans strictly and writes contexts and records; every rule mirrors linewright/schema.py, which
 // tests/py/probe/test_both_schemas.py holds.
 #include "wire/schema.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Plans in, contexts and records out: the C++ side of linewright/schema.py, tested against the same examples.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Waiters queued in a hash bucket under the bucket's lock, moved to another bucket, and woken one by one: the shape of
 // the kernel's futex table, in user space, so that LINEWRIGHT_ATOMICS reaches its lock and its count of waiters.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The workload of a lock that lets one thread in: critical sections write what the lock protects and notice an overlap.
 #pragma once
 

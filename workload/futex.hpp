@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Sleeping on a word, by the kernel's futex.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Two more shapes of the kernel's futex table in user space: waits that fail at once, spread over a table of buckets, and
 // waiters that several threads wake at the same time. They correspond to `perf bench futex hash` and `wake-parallel`.
 #pragma once

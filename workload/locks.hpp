@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The locks of the workloads, on the library's operations, so that LINEWRIGHT_ATOMICS reaches every one of them.
 //
 // Each has lock(seat, patience), which returns false when the run was given up, and unlock(seat, patience). A seat is what

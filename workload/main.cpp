@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // linewright-workload: locks and counters on the library's atomics, checked while they are timed.
 #include "wire/options.hpp"
 #include "workload/report.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A lock with priority inheritance: taken and given back by one compare-and-swap in user space while no thread waits, by the
 // kernel otherwise. What `perf bench futex lock-pi` stresses, with the library's operations in the short way.
 #pragma once

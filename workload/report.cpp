@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Writes results: aligned lines whose figures a regular expression finds, the rate and the verdict first; or one JSON
 // object.
 #include "workload/report.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A result for people, and for programs.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Reads a request and checks it against the machine; a wrong one is reported in one line.
 #include "workload/request.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The words of the command line that are more than a number, and whether the whole request can be met here.
 #pragma once
 

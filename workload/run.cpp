@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What all workloads share: names, CPUs, lengths, and the figures of a finished run.
 #include "workload/run.hpp"
 

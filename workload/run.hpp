@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs one workload over a team of threads: all run before the window opens, and after it closes every one is heard out.
 #pragma once
 

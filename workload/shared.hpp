@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Workloads whose threads are together on the line: a reference count, a reader-writer lock, a turn that is handed on.
 #pragma once
 

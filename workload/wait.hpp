@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How a thread waits for another: it polls, and after a number of polls in vain it yields its CPU between them.
 #pragma once
 

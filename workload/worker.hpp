@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One thread of a workload: its random numbers, its timed waits, the sections it holds, what it found broken.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What a workload is asked for and what it answers.
 #pragma once
 

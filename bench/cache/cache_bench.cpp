@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Whole-list cache maintenance against libpmem and against the bare instruction loop, all in one run.
 //
 // Every round makes the memory dirty before each contestant and runs the contestants in a new random order, so that whatever

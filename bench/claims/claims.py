@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """How often verdict, advise and compare claim what is false, and how often they find what is true,
 on simulated records.
 

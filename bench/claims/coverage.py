@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """How often a repeat of a measurement has its median inside the interval that the first one stated,
 on simulated launches.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """What a minute decides on this machine, and what of it is false.
 
     bench/claims/decided.py [--long 60m] [--budgets 60s 5m] [--runs 3] [--pairs 20] [--keep FOLDER]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Simulates the table of linewright/analysis/mode_bounds.py: what samples of one normal
 distribution exceed.
 

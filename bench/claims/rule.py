@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The rule of comparison on simulated rounds: how often a run holds a false word, by shape of
 noise, and which true ratios it finds.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """A/A on this machine: the same command on both sides of a comparison, in turns, again and again;
 what is called different?
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Machines whose truth is known: records with launch luck, drift, states and autocorrelated
 windows, by one description."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """What an end of the sharing brings against what `linewright find` says of it: planted programs
 with their lines shared and, with APART=1, separated. The table is Markdown.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Does `find --exact` give the same lines in every run? Runs planted programs again and again
 against the result of their first run, and counts the runs in which a line is new or missing.
 

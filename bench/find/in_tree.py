@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the programs beside it share. Imported first, it starts them anew in the tree's environment,
 with its packages and what its tests use on the path."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """What is left when `linewright find` is killed? Kills the command or the sampler by SIGKILL at
 random moments, with a program that was started or joined, and counts what went wrong.
 

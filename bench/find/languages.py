@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Is a planted line found, and are its kind, field, function and movement right, whatever compiled
 the program? Counts over languages and ways to build.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Programs for trials of `linewright trial --pad make`: decoys that padding cannot help, and one case that it must help.
  *
  * pad_decoys KIND OPERATIONS: two threads, each with that many operations; the time is the program's own. The output says

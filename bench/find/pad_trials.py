@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Is `linewright trial --pad` to be believed? Repeated trials of decoys that padding cannot help,
 and of a case that it must.
 

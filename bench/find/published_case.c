@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A case that was published more than once, written anew from its descriptions: a lock and, on the same line, fields that
  * other threads only read (the kernel developers' example for perf c2c, also used by the Arm learning path on SPE;
  * VictoriaMetrics #8683 has hot variables beside counters in the same way).

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """How much of what is planted does `linewright find` report, and how much of what it reports is
 planted? Counts with exact intervals.
 

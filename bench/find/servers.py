@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """What does `linewright find` say of real servers under load, and what does it cost them? Debian's
 redis, memcached, PostgreSQL and nginx, each with two workers.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Uncontended forms timed by the probe's windows and by Google Benchmark, in turn, in one process: ratios, not absolutes.
 #include "probe/line_set.hpp"
 #include "probe/machine.hpp"

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Does a repeat fall where the first run said it would? Measures a few cells again and again and
 counts.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Is the work around an operation a measure of time? Runs the baseline loop, a plain add and a
 locked add among more and more units of it, in eight launches, whose loops stand at four places.
 

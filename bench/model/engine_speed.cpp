@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Events a second of the engine, from 2 to 256 simulated cores that all want one line.
 #include "model/engine.hpp"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Sets what a calibrated x86-64 machine predicts of a contended matrix against records of it, by
 where its CPUs really were.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Prints, as Markdown, what the described machines say of cells that were not measured:
 docs/results/model-predictions.md."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Time of the published matrix on its simulated machine: once, and over 200 draws of the constants
 on two processes."""
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The loops of percpu_forms; LW_FORMS names the function that hands them out.
 #include "form_loops.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The documented forms of a counter as loops, each compiled at several places in the code; by one compiler or another.
 #pragma once
 

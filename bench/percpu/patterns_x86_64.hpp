@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The two published ways to add to a per-CPU counter in a restartable sequence, written here as a baseline for x86-64.
 // Both get the CPU number outside the sequence and check it inside, take the counter through base + index, and retry
 // without an end; ours does neither.

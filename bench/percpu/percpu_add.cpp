@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What an add to a per-CPU counter costs against its alternatives, in one run: every loop in turn, many rounds, medians.
 //
 // "same word" is the time from one add to the next of the same word: how fast a store comes back to a load.

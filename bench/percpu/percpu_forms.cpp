@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What each documented form of a counter costs, by gcc and by clang, against the sequence alone with everything in
 // registers.
 #include "form_loops.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What limits a sequence add on x86-64: one step left out or exchanged at a time, every loop at 16 places in the code.
 //
 // Where a loop lies against the 64-byte lines of code decides how it is fetched, which is worth more than most steps; so no

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What allocating and summing counters costs by the number of counters and of possible CPUs. The per-CPU part of the library
 // is built into this program with a list of possible CPUs that the environment names; the program starts itself anew for
 // each list.

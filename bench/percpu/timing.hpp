@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What the per-CPU runs share: the clock, quantiles, and the memory that every loop goes round.
 #pragma once
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Executed arm64 instructions per operation, with the policy word and with LW_NO_POLICY, counted
 under qemu-user.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A locked add with the test of the policy word in front of it against the same add without: ratios from one run.
 //
 // x86 has one form per operation and reads no policy, so what arm64 programs do is rebuilt here on x86 forms: one load

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The layouts of published tables: their figures as records, our records in their columns.
 
     published.py records TABLE > table.jsonl    # for linewright show, report and compare

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Readers, their scaling, grace periods and callbacks against liburcu's memb, in one run: each in turn, round after round.
 //
 // Where the code of a loop happens to lie decides as much as what it does, so every loop exists eight times, 8 bytes apart,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The loops over critical sections at one placement: PLACEMENT in the file's name, as CMake compiles it. liburcu is inline
  * where the LGPL allows it (LGPL 1) and called where it does not (LGPL 0), which takes two objects for each placement. */
 #if LGPL

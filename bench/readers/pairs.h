@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The loops that are compared, and what else the comparison needs of liburcu; all compiled as C. */
 #ifndef LINEWRIGHT_BENCH_READERS_PAIRS_H
 #define LINEWRIGHT_BENCH_READERS_PAIRS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* liburcu's memb as the comparison uses it besides its loops. */
 #include <urcu/urcu-memb.h>
 

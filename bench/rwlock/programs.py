@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Real programs with Linewright's readers-writer locks, unchanged: how often each uses its locks,
 and what `linewright trial --locks` says of its rate. A program that is not installed is named.
 

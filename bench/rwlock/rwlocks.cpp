@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What a critical section costs under each readers-writer lock, by threads, share of writers, length of the section and number of
 // locks, in one run: windows of 10 ms (50 where there are more threads than CPUs), every lock in turn, in shuffled order, many rounds. A
 // section reads, or changes, two words that belong together; the run ends with an error if a reader ever sees them differ or a write is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One RE2 object that all threads match with: what a server does that compiles its patterns once. Run as it is and with
 // `linewright run --locks` (programs.py); it prints how many matches a second all threads made.
 #include <re2/re2.h>

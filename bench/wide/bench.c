@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Wide atomics against gcc and libatomic, side by side in one run: prints a table for each goal and what came of it.
  *
  * Windows of all sides are interleaved, so that a change of clock or neighbour hits all alike; what is printed is a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The forms one by one: how long a read takes, and whether it ever tears. */
 #include <linewright/wide.h>
 

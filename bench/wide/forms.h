@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Loops over single forms, for forms that no operation uses any more, and for the run that looks for torn values. */
 #ifndef WIDE_BENCH_FORMS_H
 #define WIDE_BENCH_FORMS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The loops of one side, SIDE: built once per guise; SIDE_LINEWRIGHT says whose operations they are. */
 #ifdef SIDE_LINEWRIGHT
 #include <linewright/wide.h>

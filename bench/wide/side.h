@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* One side of the comparison: the same loops over the same operations, compiled from one library or compiler guise. */
 #ifndef WIDE_SIDE_H
 #define WIDE_SIDE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Each read as a function of its own, for its size: the address comes in, the value goes out. */
 #include <linewright/wide.h>
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The command `persistent_log` with several processes: one appends at a time, and printing changes
 nothing.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Power failures at any step, over the modelled cache: whatever lines reached memory, no record is torn or lost.
 #include "log.h"
 

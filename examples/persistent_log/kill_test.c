@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Kills a process that appends, thousands of times, and looks for every record whose append had returned.
  *

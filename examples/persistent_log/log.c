@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The log itself: layout, recovery, append. Every store to the file and every load from it goes through put() and get(). */
 #define _GNU_SOURCE /* MAP_SYNC */
 #include "log.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A log in a memory-mapped file: an append that returned 0 survives kill and power failure, and no record is ever torn. */
 #ifndef PERSISTENT_LOG_H
 #define PERSISTENT_LOG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* persistent_log: append lines from standard input to a log, or print it. */
 #include "log.h"
 

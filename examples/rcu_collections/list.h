@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A linked list that readers walk while updaters change it, for any SRCU domain.
  *
  *   struct rcu_list sessions = RCU_LIST_INIT(sessions);

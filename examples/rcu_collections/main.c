@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* rcu_collections: readers search a map and walk a list of sessions while updaters add, replace and remove them and resize
  * the map. Every reader checks what it sees; exit code 1: one saw what it must not see. */
 #include "list.h"

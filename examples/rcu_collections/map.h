@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A hash map from 64-bit keys to nodes that readers search while updaters change and resize it, for any SRCU domain.
  *
  *   reader    lw_srcu_index i = lw_srcu_read_lock_fast(&domain);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The list and the map step by step: what a reader meets that is in the middle of a walk when something changes. */
 #undef NDEBUG
 #include "list.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The map from C++: users by number. Readers look up under a guard, an updater replaces users, and each old one is deleted
 // after a grace period. Exit code 0: every lookup found a user whose fields belong together.
 #include "map.h"

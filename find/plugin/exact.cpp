@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A plugin for qemu-user: every access of every thread, as masks of bytes by line and instruction.
 //
 // Options: to=FILE (each process writes FILE.PID at its end). Only lines that two threads touched, or that lie in

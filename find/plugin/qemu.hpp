@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The few functions of qemu's plugin interface, version 1, that the plugin calls: Debian packages no header.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The table of heap blocks that the preloaded malloc keeps in a file, for `linewright find` to look addresses up in: the
 // living ones and, where there is room, those that were freed, since a sample may be older than the free and the next block
 // at its address.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A preloaded malloc that hands every call on, notes who allocated what, and pads the blocks of named call sites.
 //
 // LINEWRIGHT_FIND_HEAP names the table's file; LINEWRIGHT_FIND_PAD holds MODULE+0xBEGIN-0xEND, several separated by commas:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The file that a preloaded library writes samples to and the sampler reads them from: one ring for each process.
 #pragma once
 

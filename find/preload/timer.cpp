@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Preloaded where perf_event_open is refused: a CPU timer for each thread, whose signal handler writes samples to a ring.
 //
 // What it changes in the program: one real-time signal (SIGRTMAX - 2) is taken, pthread_create is wrapped, and threads are

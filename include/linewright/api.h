@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What every public header has in common: the mark of the library's interface, the switch LW_C_API, and the check that
  * headers and library fit together.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Every atomic operation under one name. On arm64 a program chooses the instructions at start-up (policy.h).
  *
  *     lw_<operation>_u<bits>[_relaxed|_acquire|_release|_acq_rel]       bits: 8, 16, 32, 64

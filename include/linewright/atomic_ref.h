@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* lw::atomic_ref<T>: the interface of C++20's std::atomic_ref, from C++17 on, made of the operations of atomic.h.
  *
  * T is trivially copyable and 1, 2, 4, 8 or, on 64-bit machines, 16 bytes long. The object must be aligned to

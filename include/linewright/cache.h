@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Cache maintenance for whole scatter lists: issues everything, then waits once.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Per-CPU memory and operations on the current CPU's copy that always finish.
  *
  *   uint64_t *hits = lw_percpu_alloc(sizeof *hits, _Alignof(uint64_t));   one copy per possible CPU, zeroed

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* lw::counter, a statistics counter for C++; part of percpu.h. */
 #ifndef LINEWRIGHT_PERCPU_H
 #include <linewright/percpu.h> /* it includes this file, but under LW_C_API */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Type-generic names over the per-CPU operations; part of percpu.h. A combination that is not supported does not compile.
  *
  *   counters: lw_this_cpu_{add,sub}(p, v), lw_this_cpu_{inc,dec}(p), lw_percpu_sum(p)     32 and 64 bits

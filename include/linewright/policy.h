@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which form the operations of atomic.h take, chosen once at start-up by LINEWRIGHT_ATOMICS or lw_policy_set().
  *
  *     LINEWRIGHT_ATOMICS = "default" | item { "," item }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Readers-writer locks whose readers share no cache line and execute no atomic instruction.
  *
  *   static struct lw_rwlock table_lock = LW_RWLOCK_INIT;         zeroed memory is an unlocked lock, too

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A reader's mark on a biased lock; part of rwlock.h. The library and the interleaver compile this text and the
  * writer's half, src/rwlock/revoke.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* lw::shared_mutex: the readers-writer lock with the members of std::shared_timed_mutex; part of rwlock.h. */
 #ifndef LINEWRIGHT_RWLOCK_H
 #include <linewright/rwlock.h> /* it includes this file, but under LW_C_API */

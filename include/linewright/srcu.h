@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* SRCU: read-side critical sections that may sleep and migrate, in any number of independent domains, without registering
  * threads.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Critical sections that end with the scope they begin in, for C and C++, and for C++ pointers and deleters; part of srcu.h.
  *
  *   C     { lw_srcu_guard(&routes); … return …; }              ends at the end of the block, also by return, break, goto

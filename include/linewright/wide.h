@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Atomic operations wider than a register: eight bytes on i386, sixteen bytes on 64-bit machines.
  *
  *   wide_u64.h    i386: reads and writes of eight bytes, and what atomic.h makes its other 64-bit operations of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Sixteen bytes at once on 64-bit machines. Included by wide.h.
  *
  *   lw_has_u128()        the operations below work on this CPU (false: an x86-64 part without CMPXCHG16B)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Eight bytes at once on i386: reads, writes, and what the rows of atomic.h at 64 bits are made of. Included by wide.h.
  *
  * lw_read_u64 never writes and needs readable memory only; lw_write_u64 is one plain store, for _seq_cst followed by a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The compile-time check of alignment at 64 bits on i386: each operation's name looks at what its operand is declared as.
  * Included by atomic.h behind the operations themselves; how it works is said at LW_WIDE_CALL in wide.h. */
 #ifndef LINEWRIGHT_WIDE_U64_ALIGNMENT_H

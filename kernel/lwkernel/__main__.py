@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 """kernel/build: makes a small bootable kernel, with and without our patches, or patches sources of
 the user's.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 """Configures and compiles one kernel: a patched copy of the sources, our fragments, and make with
 ccache."""
 

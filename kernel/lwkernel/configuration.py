@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 """The configuration of a small kernel: everything off, then the lines of our fragments, each of
 which has to be granted.
 

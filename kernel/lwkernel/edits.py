@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 """Changes files of a kernel's source tree by edits that hold our own lines and find their place by
 an anchor.
 

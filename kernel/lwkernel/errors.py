@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 """What stops a build: a wrong request, something missing on this machine, or a step that failed."""
 
 from __future__ import annotations

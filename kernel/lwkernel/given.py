@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 """Kernel sources that the user names in place of Debian's: a git repository at its HEAD, a folder,
 or a tarball.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 """A patch of ours as a series of mails that `git am` takes: a cover letter, and a mail for each
 step.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 """Reads the patches of ../patches: each a Python file whose page head says what, why, switch,
 kernels and upstream state.
 

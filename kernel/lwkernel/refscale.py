@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 """Types of refscale, the kernel's benchmark of readers, as C: written from a table, two functions
 and a row a type."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 """What patches add to a kernel's image: the sections of vmlinux, with the patches and without
 them."""
 

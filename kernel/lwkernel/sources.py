@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 """Debian's kernel sources: fetched once by apt under the package's name, unpacked into the user's
 cache, never changed there. A series that this machine's suites do not carry is fetched from the
 suite that does, through a state of its own: apt's lists of the system stay as they are."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 """arm64: prefetch for write before LSE atomics, chosen at boot
 
 What: every atomic operation of the kernel that is one LSE instruction gets `PRFM PSTL1STRM` on its

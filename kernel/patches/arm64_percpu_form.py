@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 """arm64: the form of per-CPU additions and bit operations, chosen at boot
 
 What: `this_cpu_add`, `this_cpu_sub`, `this_cpu_inc`, `this_cpu_and` and `this_cpu_or` without a

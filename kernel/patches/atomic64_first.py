@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 """How operations of atomic64_t on 32-bit x86 first touch their line: chosen at boot.
 
 What: atomic64_first=own|read: read-modify-writes by CMPXCHG8B find their first comparand by a

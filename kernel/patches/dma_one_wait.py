@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 """One wait for a scatter list of a device without coherency, in place of one behind every entry.
 
 What: mapping, unmapping and syncing of a list issues the cache operations of all its entries, then

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 """SRCU readers without memory barriers, which one context may begin and another end: for kernels
 that lack them.
 

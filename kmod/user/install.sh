@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
 # install.sh [remove]: the module's runner where `linewright measure --on kernel` looks for it beside a module of DKMS, which calls this.
 set -e
 folder=${DESTDIR-}/usr/local/libexec/linewright

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """From records to figures with intervals, and from figures to answers: pure functions over small
 records, no English."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How many bytes apart two threads' words have to lie: each distance against the farthest, in
 either half of a pair of lines, and 64 bytes inside a pair against 64 bytes across two.
 

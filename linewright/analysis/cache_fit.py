@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What cache maintenance over lists costs per line, per entry and per wait, and what one wait for
 the whole list saves.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a machine's figures support writing in code: other forms than the default, other operations,
 and where a prefetch or a first guess gains nothing."""
 

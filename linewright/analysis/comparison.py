@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """One thing against another: what was compared, the contrast, and the answer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """One thing against another: a ratio or a difference with its interval, by the five designs that
 measurements here have.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a run says about itself: how far identical machine code differed, and whether the loop
 without an operation is a measure."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Where one form overtakes the default along an axis: between two points at each of which they are
 shown to differ."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The few distributions that intervals are read from, by the incomplete beta function.
 
 SciPy has them all and is 140 MB; the command has to fit small machines.  tests/py/analysis/

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What may have disturbed the launches of a run: other programs, and a change of frequency."""
 
 from __future__ import annotations

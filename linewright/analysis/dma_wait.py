@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Whether a kernel waits once for a whole scatter list or behind each entry, told from the same
 list by explicit instructions.
 

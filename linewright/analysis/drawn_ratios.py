@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Ratios and differences of two simulated cells, within each draw of the machine's constants: what
 both cells have in common cancels, and the model's own error of each is added.
 

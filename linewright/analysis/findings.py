@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every form against the default of its operation, gathered by caller and situation."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The records' log-linear histogram of times: picoseconds, 7 sub-bucket bits, relative bucket width
 below 0.8 %."""
 

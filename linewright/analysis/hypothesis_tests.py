@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What may be claimed of contrasts: cheaper, slower, the same, or none of these.
 
 - *Cheaper*, *slower*: Student's t or Wilcoxon's test, with Holm's correction (1979) over all

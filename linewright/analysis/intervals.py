@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Intervals of medians: from order statistics, and for launches that each had their own luck; and
 of a share of samples.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Record files as analysis wants them: read in bounded memory, summarised cell by cell."""
 
 from __future__ import annotations

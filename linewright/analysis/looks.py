@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which cells a run goes on with: after a plan's looks, what is decided gives its time to what is
 open.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """One machine with all that analysis makes of its records, each computed once: what a document is
 said from."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The matrix of a machine: what each operation on one line costs alone, with work and contended,
 and the best other form there."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Records of several launches become one summary per cell and machine."""
 
 from __future__ import annotations

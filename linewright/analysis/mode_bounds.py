@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Critical values of the two rules of modes.py, by number of medians: what one normal distribution
 exceeds with a chance of 5 %, 2.5 %, 1.25 % … (each half the one before).
 

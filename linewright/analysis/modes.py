@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Does a cell have one figure or several?  Launches (or lines) that fall into separate modes.
 
 The rule: sort the logarithms of the medians and call them two modes when (a) one cut explains more

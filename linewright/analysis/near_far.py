@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Whether an arm64 LSE instruction behaves as if performed in the core or at the interconnect,
 found by its cost alone.
 

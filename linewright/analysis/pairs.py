@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which cells of one machine each question compares: the first of a pair over, or minus, the
 second.  What is compared with is fixed beforehand (linewright.families), so that no comparison is
 chosen by its result."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Results that doubt themselves: what makes a figure implausible, and the likely cause."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The price list of a machine: what the remedies for one shared atomic word cost, and how many
 times its price that is."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The questions that are asked of measurements, a row each: which pairs of cells, below which
 difference two costs are the same, which share of the error budget, and how many launches.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What readers cost, how that grows with their number, and what their updaters wait: the two sides
 of one choice.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which setting of the library a machine's measurements support: each class of operations against
 what it does by default.
 

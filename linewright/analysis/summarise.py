@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Summaries of whole files: every cell merged, then what only its neighbours can tell: near or far,
 modes, controls, flags."""
 

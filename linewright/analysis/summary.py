@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """One cell on one machine, all its launches merged: the figures that every table, comparison and
 sentence starts from."""
 

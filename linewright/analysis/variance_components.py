@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Variance components of contrasts: what launches add in one situation, how unlike that is from
 cell to cell, and what identical code adds beyond that.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The sub-commands: each module here whose name has no leading underscore is one, and so is each
 module of a wing's folder `commands`; adding it adds the command.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Arguments and options that several commands have, and the refusal of records in which nothing is
 finished."""
 

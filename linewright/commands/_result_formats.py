@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The result of records in the format asked for: for people, or as text for programs."""
 
 from __future__ import annotations

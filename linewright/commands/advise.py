@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright advise`: from record files to the setting to use, its margins, and what they cannot
 tell."""
 

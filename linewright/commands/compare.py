@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright compare`: runs held against a baseline, cell by cell; trial files setting by
 setting."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright export`: record files in the shapes that other tools read."""
 
 from __future__ import annotations

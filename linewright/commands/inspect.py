@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright inspect`: the atomics and the readers-writer locks of a program or library, and how
 much of them can be switched."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright measure`: run a plan, keep its records, show the result."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright plans`: what can be measured by name."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright probe`: the measuring program itself, with its own options, or a copy of it for
 another machine."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright report`: record files as one page that opens anywhere."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright run`: a program as it is, with its outlined atomics switched or its readers-writer
 locks replaced."""
 

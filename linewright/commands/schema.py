@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright schema`: JSON Schema of plans, contexts, records, the lines of trial files, and what
 `find` writes."""
 

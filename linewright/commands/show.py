@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright show`: the result of record files, without measuring."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright sweep`: the futex benchmarks' shapes over thread counts, in the published table's
 form."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright topology`: the CPUs that threads can be placed on, and how near they are to each
 other."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright torture`: a stress test of a part of the library, and a count of the errors it
 found."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright trial`: a program of the user's under several settings, in random interleaved
 order."""
 

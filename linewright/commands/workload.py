@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright workload`: locks and counters on the library's atomics, under a setting of
 LINEWRIGHT_ATOMICS."""
 

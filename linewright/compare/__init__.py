@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: MIT
 """What changed between two sets of records."""

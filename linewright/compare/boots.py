@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Compares trial files: the same program on two boots, kernels or machines, which no round can
 interleave."""
 

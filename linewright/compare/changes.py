@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Two sets of summaries, cell by cell: what changed, what is the same, what is undecided, corrected
 for every cell compared.
 

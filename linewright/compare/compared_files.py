@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a comparison found, whatever was compared: its rows, and whether a check fails."""
 
 from __future__ import annotations

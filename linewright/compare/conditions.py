@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Whether two runs were made under the same conditions: the fields of their contexts that change
 what is measured."""
 

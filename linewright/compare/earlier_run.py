@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright measure --against FILE`: which side of an earlier measurement can be measured again,
 in turns with the new one.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """From files to a comparison: record files cell by cell, trial files setting by setting."""
 
 from __future__ import annotations

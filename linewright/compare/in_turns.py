@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Two commands that write records, run in turns: launch by launch A then B, or B then A, so that
 drift falls on both.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Atomic instructions of arm64, found by their encodings in whole arrays of words."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Where the symbols and the debug information of a file are: in it, or where distributions, linkers
 and debuginfod's client keep what was stripped from it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Where a function's frame lies, by what the file has for unwinders (.eh_frame), or else for
 debuggers (.debug_frame)."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """An ELF file as far as its code is concerned: text, functions, imports, and what its call stubs
 lead to.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a program or library holds of atomics, function by function, and how much of it can be
 switched."""
 

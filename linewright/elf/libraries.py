@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The libraries that the dynamic linker loads with a program, found as it finds them, without
 running anything."""
 

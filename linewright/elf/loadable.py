@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The part of an ELF file that is needed to run it: most of a static program is debug
 information."""
 

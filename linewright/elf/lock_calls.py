@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which objects of a program call pthread_rwlock_*: what `linewright run --locks` can replace."""
 
 from __future__ import annotations

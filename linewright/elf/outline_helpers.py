@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The outlined helpers of arm64 by their exact machine code: those that the auditing library
 changes, and Linewright's own.
 

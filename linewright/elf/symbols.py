@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Functions and variables of an ELF file by its symbol tables, and its bytes by its own
 addresses."""
 

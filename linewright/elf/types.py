@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Types of variables and heap blocks by a file's DWARF: which fields lie at which bytes.
 
 Only the unit that an address of code lies in is read: code that accesses a field has its type."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What an address is: code by its function and line, data by its object. One table over address
 spaces, symbol tables, heap blocks, stacks and threads' own storage.
 

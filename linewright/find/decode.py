@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the instructions around a sample access, and at which address, from code bytes and sampled
 registers.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What is known of each 64-byte line: who touches which bytes, from where, and whether they do so
 in the same stretch of time."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every access of a program under qemu-user: which lines are shared is exact for that run, how
 often they move is not shown."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The fields on a line, by the debug information of the code that uses it, and the type's layout in
 which each thread has its own lines."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A guard for builds: which lines that travel are new against an earlier result, what a command's
 exit code says, and results in the shapes that build servers read (JUnit's XML, SARIF 2.1.0).
 

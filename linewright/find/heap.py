@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Heap blocks and who allocated them, from the table that the preloaded malloc keeps
 (find/preload/blocks.hpp): with the times between which each lived, since an address may have had
 several."""

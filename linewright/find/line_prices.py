@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What an operation costs alone and contended on this machine, from its records, and so what ending
 the contention could bring.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What all that was seen of a line comes to, and what follows from it: the one place that decides.
 Texts, the guard and prices ask it."""
 

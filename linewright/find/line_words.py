@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every word of `linewright find`: one text for each thing that a result holds as data."""
 
 from __future__ import annotations

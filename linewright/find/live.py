@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Reads the sampler's lines, asks for watchpoints, gives back everything for the judgement."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The files that a sampled program was mapped from: this machine's own, or fetched from the machine
 that it ran on."""
 

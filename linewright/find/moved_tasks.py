@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tasks that a runtime moves between threads: goroutines, virtual threads, fibers.
 
 A thread of the kernel's is then not one user of a line: each comes to use the bytes of all tasks,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Whether a line moves between CPUs, from the times and CPUs of its samples.
 
 Two threads that use the same bytes are no proof that anything travels: a counter per CPU is used by

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Names for addresses of processes: functions and variables from symbol tables, source lines by
 LLVM's symboliser or addr2line."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Lines that travel between a program's threads, as `linewright find` saw them: one table for each
 result."""
 

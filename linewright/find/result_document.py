@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A result of find as a document: the lines that travel, what they cost, what to do, and what this
 source is blind to."""
 

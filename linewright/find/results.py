@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What `linewright find` found in a run, whatever its source was, as data without words: one JSON
 document, and the reading of it from a file."""
 

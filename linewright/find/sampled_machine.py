@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The machine that `linewright find` samples a program on: this one, or another over ssh or behind
 a command; and the sampler that runs there. What reads and judges its lines is imported when it has
 started, and measures what it costs: that takes as long. The program begins when both are ready."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A program or process sampled from its start to the judgement: how densely, by which means, and
 with which prices."""
 

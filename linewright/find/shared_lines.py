@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which lines of a run several threads use, from the evidence of each: kind, object, sites and
 share of time with its interval, in the order of what they cost."""
 

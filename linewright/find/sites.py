@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The instructions that use a line: their names, and who calls them."""
 
 from __future__ import annotations

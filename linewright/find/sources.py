@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """From a gathered stream to what was found, and from that to a result with prices."""
 
 from __future__ import annotations

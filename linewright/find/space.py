@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Address spaces over time: which mapping of which process an address lies in, also after fork,
 exec and exit."""
 

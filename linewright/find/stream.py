@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The one definition of what a source of samples writes, and the reading of it: what a cut-off,
 damaged or foreign stream comes to. The C++ side is checked against it.
 

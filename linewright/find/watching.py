@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which lines are worth watchpoints, which watchpoints to ask for, and what their outcomes add to
 the evidence.
 

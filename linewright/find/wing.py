@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What `find` brings: its command, the schemas of what that writes, and its part of the page."""
 
 from linewright.wings import Wing

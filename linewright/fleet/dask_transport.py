@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Workers of a Dask cluster as other machines, ``--on dask:WORKER``: a command there with its
 streams here, as ssh has it.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs one `linewright measure` for each machine, a bounded number at a time; what is done is
 remembered in the folder."""
 

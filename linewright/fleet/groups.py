@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Groups of machines that behave alike: within a group no kind of cell differs by more than a bound
 beyond its intervals."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A fleet's groups in words: how many there are, who is in them, and what sets them apart."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which machines: targets on the command line or in a file, and the name of each one's record
 file."""
 

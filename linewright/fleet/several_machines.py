@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`measure` on several machines at once: options, time limit, progress and result."""
 
 from __future__ import annotations

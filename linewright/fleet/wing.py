@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What `fleet` brings: `measure` on several machines at once, and workers of a Dask cluster as
 machines."""
 

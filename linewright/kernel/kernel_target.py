@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The inside of this machine's kernel as a target: ``--on kernel`` runs a plan's cells in
 linewright.ko.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What `kernel` brings: cells inside this machine's kernel."""
 
 from linewright.wings import TargetKind, Wing

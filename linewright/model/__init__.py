@@ -1,2 +1,3 @@
+# SPDX-License-Identifier: MIT
 """Described machines: their files, what the simulator is given of them, calibration, bounds and
 explanations."""

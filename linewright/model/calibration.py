@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Calibration: constants fitted to observations on logarithmic error, what the data pin of them,
 and cross-validation."""
 

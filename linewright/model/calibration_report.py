@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a calibration came to, in sentences and one table: errors by kind of cell, constants pinned,
 cross-validation."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every constant that a machine file states: its unit, the range that is allowed, and what it
 means."""
 

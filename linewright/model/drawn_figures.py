@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Figures that only simulated cells have: columns of a table, lines about one cell, and what their
 flags mean."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A plan over the constants' uncertainty: draws of a machine, and quantiles of each cell."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Machine files: read, validated, listed, resolved for the simulator, and written back after a
 calibration."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a machine is calibrated with: a record file, measured or published, as cells with one figure
 each."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The posterior of a fit's constants, sampled with the model itself: their intervals, and draws of
 them taken together."""
 

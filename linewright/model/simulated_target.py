@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A simulated machine as a target: ``--on model:NAME`` runs a plan on a described machine."""
 
 from __future__ import annotations

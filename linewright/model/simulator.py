@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """linewright-model as a server: many machines and plans through one process, for draws and for
 calibration."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """One simulated cell's story: what its time goes to, in sentences, how far it lies from what was
 calibrated, and what the answer hangs on; of a machine that is not calibrated, its bounds."""
 

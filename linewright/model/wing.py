@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What `model` brings: simulated machines as targets, their figures, and commands about them."""
 
 from linewright.wings import TargetKind, Wing

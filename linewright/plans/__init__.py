@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The registry of plans: every module of `builtin` defines one as `PLAN`; a plan may also be a
 file."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a built-in plan is made of: its parameters, what it is built from, and the function that
 builds it."""
 

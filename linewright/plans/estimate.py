@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How long a plan takes: the windows it cannot do without, times their lengths, as the probe runs
 them."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Building blocks of plans over single-line forms: cells of a form, the published grid and how it
 is thinned."""
 

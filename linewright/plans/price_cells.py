@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The price list: a few cells each of what may stand in for a locked operation, for plans that
 compare across remedies."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """From what the user asked to a plan that a target can run: names, overrides, CPUs, time."""
 
 from __future__ import annotations

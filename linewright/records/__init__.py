@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: MIT
 """Records on disk: read, checked, selected and stored."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Files that are read whole: whatever a user names may be large, a directory, or not there."""
 
 from __future__ import annotations

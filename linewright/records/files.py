@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Record files: JSON lines, written so that a kill loses nothing finished, read one line at a time
 and checked."""
 

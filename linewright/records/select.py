@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Choosing cells by their canonical ids, for --only."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Record files of any size: read once to check and index them, then one cell's records at a
 time."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Ctrl-C and termination while a target runs: noted and passed on, never raised in the middle of a
 write."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The launches of a plan, one after the other, and the conversation with the program that runs
 one."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A machine on which programs run: this one, one that a transport leads to, or an emulator of one
 behind a command."""
 

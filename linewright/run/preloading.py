@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Libraries that the dynamic linker is to load before a program's own: how `LD_PRELOAD` names one
 so that what the program starts runs, too, and the programs that cannot have it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Questions to linewright-probe that need no measurement: its forms, the machine's topology,
 whether a plan is valid."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Programs that answer on their standard output: begun so that they end with the command, and ended
 without a rest."""
 

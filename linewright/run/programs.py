@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Finding the programs that the command runs: linewright-probe, which measures, -workload and
 -torture; a wing adds its own."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The targets that ``--on`` can name: this machine, others over ssh or behind a command, and those
 that wings bring."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Ways to run a shell script elsewhere: over ssh, or behind a command such as `docker exec -i
 NAME`."""
 

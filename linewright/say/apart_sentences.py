@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How far apart two threads' words have to lie, in sentences: the distance that suffices, whether
 the other line of a pair matters, and what is undecided."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Cache maintenance in sentences: which instruction, what a wait costs, from which entry size one
 wait for a whole list stops to matter, and whether this kernel waits once."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Why a cell has its figure: its launches, windows, modes and controls, and what was discarded."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every cell of a machine as charts draw it: its names, figures and marks, each made once."""
 
 from __future__ import annotations

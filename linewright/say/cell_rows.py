@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Flat rows of results, one per cell, with units in the column names."""
 
 from __future__ import annotations

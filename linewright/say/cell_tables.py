@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every cell of each machine as documents of text tables: operations, cache maintenance, readers
 and counters, then what columns and flags mean, and the verdict."""
 

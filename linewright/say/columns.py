@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """One way to declare a table: each column with heading, unit, value and meaning in one place."""
 
 from __future__ import annotations

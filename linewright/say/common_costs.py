@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The costs that several machines have in common, and what two of them differ by."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A comparison in words: the decision first, then the rows, then what limits the answer."""
 
 from __future__ import annotations

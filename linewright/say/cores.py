@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Cores, lines and launches that differ: where no single number, or no single setting, is right."""
 
 from __future__ import annotations

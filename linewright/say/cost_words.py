@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Costs in words: the names of forms, a figure and its interval."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The one document that every command shows: a list of blocks (sentences, tables, bars, charts)
 whose words and figures are ready, with no layout and no statistics.
 

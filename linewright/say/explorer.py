@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every figure of every cell along every axis in which cells differ: what a reader of the page may
 ask for in one chart."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What to write in code, and where one form overtakes the default."""
 
 from __future__ import annotations

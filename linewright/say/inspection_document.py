@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What `linewright inspect` says of a program: what of its atomics and locks can be switched,
 what there is by function, and what is not counted."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a measurement cannot tell, what of it is not believed, and what it says of its own noise."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The document of one machine: what its operations cost, in a matrix and a price list, what to
 write and to set, and what is undecided."""
 

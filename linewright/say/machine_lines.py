@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What was measured on, how, and what of it casts doubt on the figures."""
 
 from __future__ import annotations

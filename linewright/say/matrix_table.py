@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The matrix of a machine as a table: operation × {alone, with work, with a second CPU}, with the
 best other form beside each figure."""
 

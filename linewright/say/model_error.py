@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How far a model was off cells like those that it simulated: said wherever such a cell decides."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A page in words: record files, sorted into series (a machine, or one of several runs on it), with
 all that is said of them."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The sections of a page: prices, matrix, explorer, core to core, readers and cache maintenance,
 each where the records have something for it, with every chart worded."""
 

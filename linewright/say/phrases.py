@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The phrases that verdict and advice share: callers, situations, figures, savings, and what an
 undecided answer leaves open."""
 

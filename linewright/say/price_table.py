@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The price list of a machine as a table with bars: what each remedy costs alone and with a second
 CPU, and how many times the price of one shared atomic word that is."""
 

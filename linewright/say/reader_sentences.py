@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Readers and their updaters in sentences: which reader is right, which of them scale, and what an
 updater pays for it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the report says of its sections and charts: what is shown, and how it is read."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Sentences as data: what is said, of which family, with its numbers; one function turns them into
 text."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The setting for a process: its value, the sentence that says why, and each class of operations
 against the default."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Why an already-built program will run unchanged, or may not start, in words."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A trial in words: the decision on each setting first, then its figures, then what limits them;
 and a sweep of workloads, which is a trial at every number of threads."""
 

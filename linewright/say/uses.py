@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What to write in code, in sentences: the most valuable first, one idea and its number each."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which form is cheaper where, family by family: the text that verdict, advice and report share.
 Nothing measured is left out of it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The one place where a name that programs read becomes English: reasons why a figure or an answer
 is missing, flags, and cells."""
 

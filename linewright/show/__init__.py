@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: MIT
 """What commands print and write: the console, tables, export formats and progress."""

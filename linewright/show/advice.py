@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Advice on a terminal or in a pipe: what to set and to write first, then the evidence, the limits
 last."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Where commands print, results to standard output and everything else to standard error, and how
 wide."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A document of text tables as one self-contained HTML page: no script, nothing loaded, every text
 escaped."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Results as files that other tools read: CSV, a heading line with the units in the names, then one
 line per row, empty where there is no figure; Parquet, typed columns, the contexts in the file's
 metadata. pyarrow is optional and imported where it is used."""

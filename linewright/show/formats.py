@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a result is shown as; apart from the modules that write it, so that a command's help loads
 none of those."""
 

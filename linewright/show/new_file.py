@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A file that a command makes for its user: an existing one is never replaced, and a failure names
 the option."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How output is kept to one screen: 30 lines of at most 100 columns, of which the longest list
 gives way."""
 

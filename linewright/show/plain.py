@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A document in linear order for screen readers: one statement a line, no columns, no bars, no
 signs to look up."""
 

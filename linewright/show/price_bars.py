@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A table with bars on a terminal: each row's values on one logarithmic scale."""
 
 from __future__ import annotations

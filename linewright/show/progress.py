@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How far a run is, on standard error: one redrawn line on a terminal, a plain line every few
 seconds elsewhere."""
 

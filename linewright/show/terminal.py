@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The screen as a whole: blocks in order of importance, shortened until they fit 30 lines."""
 
 from __future__ import annotations

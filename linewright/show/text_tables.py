@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A document of text tables on a terminal, as a comparison, a trial, a search or every cell of a
 machine gives: the answer first, then the figures, then what limits the answer."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The trial itself: warm-up, rounds in random order, interim analyses, an early end."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`trial --pad`: blocks of a named call site on lines of their own, through the interposed malloc
 of `linewright find`.
 

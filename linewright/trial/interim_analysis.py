@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the rounds of a trial allow to be said, and when to stop.
 
 A round runs every setting once, in random order; each setting is compared with the first round by

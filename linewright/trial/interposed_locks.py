@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The environment in which the readers-writer locks of an already-built program are those of
 liblinewright-rwlock.so, and the programs that cannot have it."""
 

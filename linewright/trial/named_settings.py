@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The settings that a trial compares, by name: values of LINEWRIGHT_ATOMICS, environments, heap
 blocks on lines of their own, other readers-writer locks, or commands."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """One run of the user's program, here or elsewhere: its environment, its metric, and what it did
 when it failed."""
 

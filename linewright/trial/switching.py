@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The environment in which an already-built arm64 program runs with its outlined atomics switched,
 and what is known beforehand of whether it can be."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Trial files: JSON lines, one for a session, then one per run; docs/reference/records.md lists all
 fields."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Where the program of a trial runs: on this machine, or on another over ssh or behind a
 command."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Workloads swept over thread counts and settings: the shape of the published table of the kernel's
 prefetch option."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Lists functions of more than 60 lines in Python, C and C++ files; exit code 1 if there is one
 that is not excused.
 

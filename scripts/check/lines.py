@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Counts lines of source and prose per room in two commits: `lines.py BASE [HEAD]`. Blank lines
 count; binary files do not."""
 

@@ -1,5 +1,6 @@
-"""Checks that every source file opens with a comment or docstring that says what it is for; exit
-code 1 if one does not.
+# SPDX-License-Identifier: MIT
+"""Checks that every source file names its licence in its first lines and opens with a comment or
+docstring that says what it is for; exit code 1 if one does not.
 
 What opens a file is its first text after an interpreter line, include guard or licence tag: a
 module docstring in Python, a comment in C, C++, assembly, CMake, shell and TOML. Whether the
@@ -32,9 +33,12 @@ def opening(path: Path) -> str:
     return " ".join(itertools.takewhile(lambda line: line.startswith(signs), lines))
 
 
-def wanted(path: Path) -> bool:
-    if path.name == "__init__.py" or path.parts[0] in (".venv", "build"):
-        return False
+def licensed(path: Path) -> bool:
+    """Whether it has SPDX's tag, behind an interpreter line at most."""
+    return any("SPDX-License-Identifier: " in line for line in path.read_text().split("\n")[:3])
+
+
+def source(path: Path) -> bool:
     return path.suffix in (".py", *_C, *_HASH) or path.name in ("CMakeLists.txt", "Makefile")
 
 
@@ -42,17 +46,21 @@ def main() -> int:
     listed = subprocess.run(
         ["git", "ls-files"], capture_output=True, text=True, check=True
     ).stdout.split("\n")
-    silent = [
+    sources = [
         path
         for path in map(Path, listed)
-        if path.is_file()
-        and wanted(path)
-        and path.stat().st_size
-        and len(_WORDS.findall(opening(path))) < 3
+        if path.is_file() and source(path) and path.stat().st_size
     ]
-    for path in silent:
-        print(f"{path}: does not open with a sentence that says what it is for")
-    return int(bool(silent))
+    found = [
+        f"{path}: no SPDX licence tag in its first lines" for path in sources if not licensed(path)
+    ]
+    found += [
+        f"{path}: does not open with a sentence that says what it is for"
+        for path in sources
+        if path.name != "__init__.py" and len(_WORDS.findall(opening(path))) < 3
+    ]
+    print(*found, sep="\n", end="\n" if found else "")
+    return int(bool(found))
 
 
 if __name__ == "__main__":

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Refuses words that docs/glossary.md replaces by others: private ones, and subjects that hide who
 acts; exit code 1 if there is one."""
 

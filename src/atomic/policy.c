@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The policy word: read from LINEWRIGHT_ATOMICS before main, changed by lw_policy_set(), reported by
  * lw_policy_describe(). */
 #define _GNU_SOURCE /* secure_getenv */

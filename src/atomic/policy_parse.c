@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The grammar of LINEWRIGHT_ATOMICS: a pure function, used by the library and by the outline helpers alike. */
 #include <errno.h>
 #include <string.h>

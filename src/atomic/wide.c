@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Wide atomics: asks the CPU once what it has, and holds the ways out of line that every later call avoids. */
 #include <stdio.h>
 #include <stdlib.h>

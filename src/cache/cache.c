@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Cache maintenance over ranges, lists and batches: issue every line once, wait once. */
 #include "internal.h"
 

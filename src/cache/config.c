@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The choice of instructions: made once, described, and changed on request. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* secure_getenv */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Finds the machine's cache-maintenance instructions and line size: by feature bit, and by trial where the bit cannot be
  * trusted. */
 #include "internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the parts of the cache library share: the word that holds the choice, and detection. */
 #ifndef LINEWRIGHT_CACHE_INTERNAL_H
 #define LINEWRIGHT_CACHE_INTERNAL_H

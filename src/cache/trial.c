@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Finds out whether an instruction runs here, by running it in a child that disturbs nothing. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* syscall, CLONE_VFORK, __WALL */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The monotonic clock in nanoseconds. */
 #ifndef LW_CLOCK_H
 #define LW_CLOCK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the library asks of the environment. A set-user-ID program's environment is not asked. */
 #ifndef LW_ENVIRONMENT_H
 #define LW_ENVIRONMENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Sleeping on a word of memory, and a lock made of one: no allocation, and a child of fork() may free it by storing 0. */
 #ifndef LW_FUTEX_H
 #define LW_FUTEX_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The check that the headers a program was compiled with fit the library that it runs with. */
 #include <linewright/api.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Makes text of foreign origin, such as a path or a variable of the environment, safe to print on a terminal. */
 #ifndef LW_PRINTABLE_H
 #define LW_PRINTABLE_H

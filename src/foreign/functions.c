@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Every function that the headers define, as a real function of the same name, for callers that do not compile the
  * headers. */
 #define LW_INLINE __attribute__((visibility("default")))

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* From the policy's text to the form byte of each outlined operation. */
 #include <linewright/policy.h>
 

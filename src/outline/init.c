@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Fills the form bytes of one linked object before its other constructors run. */
 #define _GNU_SOURCE /* secure_getenv */
 #include <stdio.h>

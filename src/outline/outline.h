@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which form each outlined operation takes: the byte array that the helpers of helper.inc test, and who fills it. */
 #ifndef LINEWRIGHT_OUTLINE_H
 #define LINEWRIGHT_OUTLINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* How a thread that cannot use a sequence comes to own one CPU's words, and what it does to a list then: the library and the
  * interleaver (tests/cpp/percpu/interleave.cpp) compile this text.
  *

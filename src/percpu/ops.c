@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Per-CPU operations out of line: further attempts, then the fall-back, which always ends; and sums.
  *
  * Counters fall back to an atomic add of a second word. It is never touched by a sequence: a plain add and an atomic add

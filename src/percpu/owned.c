@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Threads without a sequence: which copy they take, how they come to own a CPU's words, and lists out of line.
  *
  * A thread owns the words of a CPU from lw__percpu_own() to lw__percpu_disown(); lock.h says why. Signals are blocked

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Per-CPU memory: chunks of one 64 KiB unit per possible CPU, small allocations packed into them.
  *
  *   handle ─► [ guard unit | unit of CPU 0 | unit of CPU 1 | … ]      64 KiB each, aligned to 64 KiB

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Keeps objects with sequences loaded: the kernel may read a thread's last descriptor long after the code has run. */
 #define _GNU_SOURCE
 #include <linewright/percpu.h>

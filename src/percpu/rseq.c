@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Restartable sequences at run time: whether the libc or this library registers threads, and the reason where neither
  * can. */
 #define _GNU_SOURCE

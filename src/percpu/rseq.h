@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the per-CPU files of the library share: start-up, the calling thread's registration, possible CPUs. */
 #ifndef LINEWRIGHT_SRC_RSEQ_H
 #define LINEWRIGHT_SRC_RSEQ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a thread does with a mark that it has already, and with a read lock for which it has none: the library and the interleaver compile this text.
  *
  * Read locks have no names: a thread releases with its mark if it has one, and else takes one from the plain lock's count. The count is signed,

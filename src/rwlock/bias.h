@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* How a lock's bias begins, how a waiting writer or a release by another thread ends it, and which locks have no marks: the library and the
  * interleaver compile this text.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* How long a call may wait: not at all, until a time of CLOCK_MONOTONIC, or for ever. */
 #ifndef LINEWRIGHT_SRC_RWLOCK_LIMIT_H
 #define LINEWRIGHT_SRC_RWLOCK_LIMIT_H

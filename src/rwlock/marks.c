@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The threads' marks. Chunks of them are mapped when needed and never unmapped, so that a writer walks them without a lock, and a
  * thread that ends gives its own to the next one as they are. */
 #define _GNU_SOURCE

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The threads' marks: who has which, and a walk over all of them. */
 #ifndef LINEWRIGHT_SRC_RWLOCK_MARKS_H
 #define LINEWRIGHT_SRC_RWLOCK_MARKS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The plain lock under every lw_rwlock: two words and the futex system call.
  *
  * `state` holds

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a thread does with a lock that is plain and that no other thread keeps it from, and what each thread counts of its own: the library's
  * functions and the interposer's are made of it. The including file defines LW_RW_READERS_FIRST() before. */
 #ifndef LINEWRIGHT_SRC_RWLOCK_QUICK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* How a writer ends a lock's bias and waits for the marks: the library and the interleaver compile this text.
  * include/linewright/rwlock_mark.h has the reader's half and the argument, with the letters that are used here.
  *

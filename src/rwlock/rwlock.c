@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Readers-writer locks: the plain lock, what readers and writers do beyond their fast paths, and when a lock is biased. */
 #define _GNU_SOURCE
 #include "marks.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Who has a thread's marks, and which of a chunk's threads a writer looks at: the library and the interleaver compile this text.
  *
  * A successor takes the marks over as they are, since a thread that ended inside a lock left its mark, and a writer still waits for it. What

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The domains' memory, and the table that finds a live domain by its address. */
 #define _GNU_SOURCE
 #include "arena.h"

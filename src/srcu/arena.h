@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The domains' memory: entries of one reserved range of addresses that stay readable when a domain ends, so that a pointer
  * to one can be checked. All under the registry, but for lw__srcu_in_arena(). */
 #ifndef LINEWRIGHT_SRC_SRCU_ARENA_H

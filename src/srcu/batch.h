@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Callbacks on their way from lw_srcu_call() to a grace period. The library and the interleaver compile this text.
  *
  * The including file defines, for a domain type LW_BATCH_DOMAIN:

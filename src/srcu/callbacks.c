@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Callbacks after a grace period: queueing them, and waiting for them. */
 #define _GNU_SOURCE
 #include "debug.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What LW_DEBUG checks: each open critical section has a ticket, and each queued callback an entry, in tables that need no
  * lock and no allocation. */
 #define _GNU_SOURCE

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What LW_DEBUG checks outside of the readers' own calls. */
 #ifndef LINEWRIGHT_SRC_SRCU_DEBUG_H
 #define LINEWRIGHT_SRC_SRCU_DEBUG_H

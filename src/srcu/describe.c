@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a domain says of itself: its line of description, and the report of a reader that does not leave. */
 #define _GNU_SOURCE
 #include "describe.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a domain says of itself. */
 #ifndef LINEWRIGHT_SRC_SRCU_DESCRIBE_H
 #define LINEWRIGHT_SRC_SRCU_DESCRIBE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The life of SRCU domains: start-up, fork, making and ending them. */
 #define _GNU_SOURCE
 #include "domain.h"

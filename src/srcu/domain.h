@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A domain's update side, the list of all domains, and the points where tests step in. */
 #ifndef LINEWRIGHT_SRC_SRCU_DOMAIN_H
 #define LINEWRIGHT_SRC_SRCU_DOMAIN_H

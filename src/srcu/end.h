@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Whether a domain may end. The library and the interleaver compile this text.
  *
  * The including file defines, for a domain type LW_END_DOMAIN:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Numbers that threads sleep on until they change: wake.h on futexes. */
 #ifndef LINEWRIGHT_SRC_SRCU_EVENT_H
 #define LINEWRIGHT_SRC_SRCU_EVENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Counts of threads that have ended: moving them, and sums that overlap a move. The library, the interleaver and the model
  * checker's harness compile this text.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* SRCU's grace period as a step machine: the library and the interleaver compile this text.
  *
  * The including file defines, for a domain type LW_GP_DOMAIN with the fields phase and seq:

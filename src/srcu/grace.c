@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Advancing a domain's grace period: the step machine of gp.h on the library's counters, and the report of one that does not
  * end. */
 #define _GNU_SOURCE

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Advancing a domain's grace period. */
 #ifndef LINEWRIGHT_SRC_SRCU_GRACE_H
 #define LINEWRIGHT_SRC_SRCU_GRACE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The barrier on all threads of the process, by membarrier(PRIVATE_EXPEDITED). */
 #define _GNU_SOURCE
 #include "membarrier.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The barrier on all threads of the process, on which fast readers rely. */
 #ifndef LINEWRIGHT_SRC_SRCU_MEMBARRIER_H
 #define LINEWRIGHT_SRC_SRCU_MEMBARRIER_H

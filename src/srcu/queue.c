@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The domains' queues of callbacks: advancing what they wait for, and running them in turns. */
 #define _GNU_SOURCE
 #include "queue.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The domains' queues of callbacks: advancing what they wait for, and running them. */
 #ifndef LINEWRIGHT_SRC_SRCU_QUEUE_H
 #define LINEWRIGHT_SRC_SRCU_QUEUE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Readers whose inline path in srcu.h does not apply: a thread's first critical section, domains that count per CPU, signal
  * handlers in between. */
 #define _GNU_SOURCE

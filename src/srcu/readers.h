@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Readers whose inline path in srcu.h does not apply. */
 #ifndef LINEWRIGHT_SRC_SRCU_READERS_H
 #define LINEWRIGHT_SRC_SRCU_READERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The threads' records of counters, and sums over them and over the CPUs' counters.
  *
  * Records come in chunks with a bit for each record in use; a new thread takes the lowest free one. When a thread ends, its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The threads' records of counters, and sums over them and over the CPUs' counters. */
 #ifndef LINEWRIGHT_SRC_SRCU_RECORDS_H
 #define LINEWRIGHT_SRC_SRCU_RECORDS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Waiting for grace periods: one waiter advances them for all others, which sleep; and polling. */
 #define _GNU_SOURCE
 #include "debug.h"

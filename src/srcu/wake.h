@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Wake-ups without a lock: of waiters for a grace period, of threads that wait for callbacks, of the worker. The library and
  * the interleaver compile this text.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The worker: a thread that advances the domains' callbacks and poll requests. It starts when first needed and ends after a
  * second with nothing to do, so that it keeps no process alive.
  *

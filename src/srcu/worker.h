@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The thread that advances the domains' callbacks and poll requests. */
 #ifndef LINEWRIGHT_SRC_SRCU_WORKER_H
 #define LINEWRIGHT_SRC_SRCU_WORKER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A software model of a cache without coherency, behind the API of cache.h, for testing the code that uses it.
  *

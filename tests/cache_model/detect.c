@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the library finds when it asks the modelled machine for its instructions and its line size. */
 #include "internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Cache-maintenance forms of the modelled, non-coherent cache: each is an event that the model sees. */
 #ifndef LINEWRIGHT_CACHE_MODEL_FORMS_H
 #define LINEWRIGHT_CACHE_MODEL_FORMS_H

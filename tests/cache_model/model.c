@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The modelled cache: memory twice over, maintenance that takes effect late, and an adversary that may do what hardware
  * may. */
 #include <linewright/cache.h>

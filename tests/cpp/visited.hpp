@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The states that an exploration has met, by digests of 128 bits, which cost less to keep and compare than the states. Two
 // of a hundred million states have the same digest by chance once in 10^22 explorations, and only then is a state
 // overlooked.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What an arm64 kernel's alternatives make of its code: reads vmlinux, applies the entries of
 chosen CPU features.
 

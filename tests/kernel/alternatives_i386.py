@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a 32-bit x86 kernel's alternatives make of its code: reads vmlinux, and judges bytes of a
 booted kernel.
 

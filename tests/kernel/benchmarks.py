@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """refscale and map_benchmark beside the same cells of linewright.ko, in one kind of boot:
 instructions.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the configuration of a kernel would say if clang had built it: included behind that of one that gcc has built. */
 #undef CONFIG_CC_IS_GCC
 #define CONFIG_CC_IS_CLANG 1

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A plugin of QEMU's system emulator (its interface 1 or, with -DINTERFACE=4, 4; Debian packages no header): how often
  * chosen instructions ran, by address.
  *

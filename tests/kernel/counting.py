@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Counts how often chosen instructions run inside an emulated kernel, by the function that holds
 them. No times."""
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Runs in the test machine: that linewright.ko cannot be unloaded while it works, that a killed request ends, that others
  * are refused, that the runner unloads it however it ends, and that its PCI device may go away.

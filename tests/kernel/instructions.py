@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Instructions that an operation executes inside arm64 kernels: counted by the emulator, a property
 of the code.
 

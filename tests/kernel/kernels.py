@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Debian's kernels for the module's tests: image, headers and build tools of a release, fetched
 once and kept.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # known_options.sh COMPILER [--target=…] OPTION…: the compiler without the options of another compiler, or of a later one, that it does not know.
 # A distribution's kernel headers carry the options of the gcc that the kernel was built with, and no means to ask again. Answers are kept
 # beside the fetched kernels: asking for each of some sixty options at every file costs more than compiling it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """An emulated machine with linewright.ko in it: boots one of Debian's kernels and hands cells to
 the module's runner in there."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A newer QEMU than Debian 12's for RISC-V, whose processors have cache operations: fetched from
 the backports.
 

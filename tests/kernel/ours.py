@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The small kernels that several tests share: one build for each series and architecture."""
 
 from __future__ import annotations

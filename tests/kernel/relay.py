@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Stands for linewright-kernel where the module is in a test's machine: passes lines to a socket
 and back. relay.py SOCKET"""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Small kernels of ours for tests: built by kernel/build, booted in an emulated machine, each
 command's output and exit code read back."""
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Runs in a small kernel of ours: looks at the code that really stands in memory, and loads modules.
  *

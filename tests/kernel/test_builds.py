@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Small kernels with and without our patches: no warning of the compiler, none of checkpatch about
 the change.
 

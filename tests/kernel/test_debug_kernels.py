@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """linewright.ko in kernels of ours with lockdep and KASAN: every kind of cell, and mistakes that a
 check must find.
 

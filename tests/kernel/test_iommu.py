@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Lists behind an IOMMU: the module takes a PCI device of the emulated machine, and CPU and device
 find what the other has stored."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Lookups of the module that leave out a check: the verifying cells have to find that they return
 other objects."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the module's runner says where Debian's kernel refuses the module: signed modules only,
 lockdown, another kernel, not root. And the module that DKMS has installed, loaded by its name; and
 what the probe says of one that is loaded and of another version."""

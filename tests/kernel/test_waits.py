@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How often Debian's arm64 kernels wait for a mapped list: behind each of its entries, or once.
 Counts of instructions that the emulator executed, no times."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the tests of the command share: running it as users do, with the real probe or with one that
 fails to order."""
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* On a DAX file system a log is made durable by cache maintenance, and what MAP_SYNC promises is granted. */
 #define _GNU_SOURCE
 #include "log.h"

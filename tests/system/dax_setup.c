@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Prepares the DAX machine: loads the modules, puts the prepared ext4 onto the persistent memory and mounts it at /dax. */
 #define _GNU_SOURCE
 #include <errno.h>

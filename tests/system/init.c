@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* First process of the test machine: runs every command of /commands, reports how each ended, switches the machine off. */
 #define _GNU_SOURCE
 #include <errno.h>

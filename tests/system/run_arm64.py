@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Run static arm64 programs under a real arm64 kernel, in an emulated machine, and report each
 one's exit code.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Run static x86-64 programs on an ext4 in DAX mode, in an emulated machine with persistent memory.
 
     run_dax.py --init INIT --setup SETUP COMMAND [COMMAND…]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Runs a program while the wall clock is stepped by an hour again and again: step_clock forward|back INPUT PROGRAM [ARGS…].
  * As root. */
 #define _GNU_SOURCE

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Read the litmus tests of this folder strictly enough that a slip is found before a model checker
 is at hand."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A second opinion on the litmus tests: every execution of each, against the axioms of the Arm
 memory model.
 

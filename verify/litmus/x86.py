@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every execution of an x86 litmus test, on the abstract machine x86-TSO.
 
 The machine is that of Sewell, Sarkar, Owens, Zappa Nardelli and Myreen (CACM 53(7), 2010): memory,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The probe's cells over liburcu's readers, beside those of this project: same plan in, same records out.
 #include "urcu_flavour.h"
 

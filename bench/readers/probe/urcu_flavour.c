@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* One flavour of liburcu, compiled once for each: FLAVOUR is memb, bp, mb or qsbr, NAME the form. In C, where liburcu's
  * thread-local variables are read directly; C++ would go through a wrapper function at every access, which doubles the cost.
  * With _LGPL_SOURCE (a use that the LGPL covers) its fast paths are inline, else they are calls. */

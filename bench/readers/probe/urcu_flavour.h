@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* One of liburcu's flavours as the probe's cells use it: loops over critical sections, and an updater's wait. */
 #ifndef LINEWRIGHT_BENCH_URCU_FLAVOUR_H
 #define LINEWRIGHT_BENCH_URCU_FLAVOUR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The forms of the architecture being compiled for, with the portable ones beside them for comparison.
  *
  * A form is one instruction sequence in one inline function, `lw_<form>_u<bits>`. Every form takes the

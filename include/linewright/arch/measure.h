@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Chooses the timing helpers of the architecture compiled for. */
 #ifndef LINEWRIGHT_ARCH_MEASURE_H
 #define LINEWRIGHT_ARCH_MEASURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Chooses the restartable sequences of the architecture compiled for; ABIs without any do without. Included by percpu.h. */
 #ifndef LINEWRIGHT_ARCH_RSEQ_H
 #define LINEWRIGHT_ARCH_RSEQ_H

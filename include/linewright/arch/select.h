@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The architecture compiled for: the one list of those that have a folder here, and what every folder holds.
  *
  *   cpu.h       full fence, the spin loop's hint, bits of the kernel's feature words, words of one thread

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* LW_THREAD_SANITIZER: defined when this file is compiled for ThreadSanitizer, which sees builtins but no assembly. */
 #ifndef LINEWRIGHT_ARCH_THREAD_SANITIZER_H
 #define LINEWRIGHT_ARCH_THREAD_SANITIZER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What atomic.h is built from on arm64: per operation class one test of the policy word, then one of the forms.
  *
  * The word is read relaxed and pairs with the relaxed store in lw_policy_set(): any form is right at any time.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What atomic.h is built from where no assembly of ours exists, and under ThreadSanitizer, which sees none: builtins. */
 #ifndef LINEWRIGHT_RMW_GENERIC_H
 #define LINEWRIGHT_RMW_GENERIC_H

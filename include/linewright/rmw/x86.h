@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What atomic.h is built from on x86: every order is the same locked instruction, and no policy is asked. */
 #ifndef LINEWRIGHT_RMW_X86_H
 #define LINEWRIGHT_RMW_X86_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright find`: which cache lines of a program travel, what that costs, and what to do about
 it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright calibrate`: fit a described machine's constants to records, and say
 what the data pin."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright explain`: the story of one simulated cell, and its Chrome trace."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright machines`: the described machines, and what is known of each one's constants."""
 
 from __future__ import annotations

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: MIT
 """The built-in plans, one module each with `PLAN`."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Plan `cache`: maintenance of a list of entries by instruction, with a wait behind each entry or
 one for all."""
 

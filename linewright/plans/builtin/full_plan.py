@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Plan `full`: the whole grid of `rmw` and every pair of `handoff`, for a night or a
 publication."""
 

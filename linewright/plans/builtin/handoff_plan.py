@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Plan `handoff`: core to core, every pair or one pair of each topology class, under three stated
 definitions."""
 

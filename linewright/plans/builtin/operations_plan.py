@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Plan `operations`: the library's operations as a program calls them, by class, width, order and
 policy."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Plan `percpu`: what counting on the current CPU costs, by a sequence and by everything that is
 used instead.
 

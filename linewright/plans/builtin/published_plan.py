@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Plan `published`: exactly the cells of the table posted to linux-arm-kernel on 5 November 2025
 ("Overhead of arm64 LSE per-CPU atomics?", a Neoverse V2 class server), so that a machine's rows can
 be laid beside it. Its work is a loop around one NOP, and so it is here; a loop in memory stands for

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Plan `quick`: what the screen and the advice show, in a minute: every form alone, with work and
 with a second CPU on its line, and the price list."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Plan `readers`: what entering and leaving a read-side critical section costs, alone and with many
 readers at once, what stands beside it, and what an updater waits who has to be sure that no reader
 is left."""

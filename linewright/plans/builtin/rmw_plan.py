@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Plan `rmw`: the published matrix of form, contention and work, the same grid for every form, with
 its controls."""
 

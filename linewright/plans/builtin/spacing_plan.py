@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Plan `spacing`: how many bytes apart two threads' words have to lie: two writers, and a writer
 and a reader, near and far, in one pair of lines and in two."""
 

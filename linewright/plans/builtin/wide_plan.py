@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Plan `wide`: reads and writes wider than a register, 8 bytes on i386 and 16 elsewhere, in every
 share of writes; and the experiment of 2009: N threads that do nothing but read one location."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Draws the charts and bars of a document by Vega-Lite: points with intervals, lines, tiles, bars;
 it knows no form, no operation and no situation, only axes, colours and rows."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The page: template, style, script and Vega in one file that fetches nothing and runs no other
 script."""
 

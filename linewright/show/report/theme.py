@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Colours and type of the charts, dark and light; report.css holds the same for everything around
 them."""
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The auditing library: for every object the dynamic linker loads, finds outlined helpers and gives them the asked form.
  *
  * The hooks run inside the dynamic linker, which holds its lock: one at a time. An object is seen by la_objopen after it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The safe order of edits: branch, then byte load, then address computation; one instruction for one of equal length. */
 #include "edit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Rewrites one helper's body in place, so that it is a correct helper after every single write. */
 #ifndef LINEWRIGHT_AUDIT_EDIT_H
 #define LINEWRIGHT_AUDIT_EDIT_H

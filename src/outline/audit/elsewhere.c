@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The auditing library of every other architecture: there is one form per operation, so it does nothing. */
 #define _GNU_SOURCE /* secure_getenv */
 #include <stdio.h>

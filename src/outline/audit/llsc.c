@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where in an object's life its have-LSE byte can be cleared for good: right behind its constructors.
  *
  * For what is loaded at start, the program included, that is la_preinit: the C library calls it behind the last

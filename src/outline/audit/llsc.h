@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Clears the bytes that make an object's helpers use LSE, after the object's own constructor has set them. */
 #ifndef LINEWRIGHT_AUDIT_LLSC_H
 #define LINEWRIGHT_AUDIT_LLSC_H

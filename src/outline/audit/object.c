@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Finds an object's segments: its program headers say what is text and what is data. */
 #include "object.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* One loaded object's text and data as they lie in memory, checked before anything is read or written. */
 #ifndef LINEWRIGHT_AUDIT_OBJECT_H
 #define LINEWRIGHT_AUDIT_OBJECT_H

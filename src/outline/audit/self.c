@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* System calls, lines in and lines out, and the few memory functions that the compiler and the policy parser call. */
 #include "self.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The process seen from inside without a libc: an auditing library that needs none costs the program no second one. */
 #ifndef LINEWRIGHT_AUDIT_SELF_H
 #define LINEWRIGHT_AUDIT_SELF_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Encodings of helper bodies as gcc 10 and later and compiler-rt assemble them: one sequence, with or without BTI C,
  * and two for the 16-byte compare-and-swap, which gcc 14 changed. */
 #include "signature.h"

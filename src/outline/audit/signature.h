@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The exact machine code of the outlined helpers that gcc and clang put into programs, and how to know one. */
 #ifndef LINEWRIGHT_AUDIT_SIGNATURE_H
 #define LINEWRIGHT_AUDIT_SIGNATURE_H

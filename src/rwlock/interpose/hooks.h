@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the library's locks are asked where they stand in for pthread_rwlock_t: src/rwlock/rwlock.c includes this in the interposer's build. */
 #ifndef LINEWRIGHT_SRC_RWLOCK_HOOKS_H
 #define LINEWRIGHT_SRC_RWLOCK_HOOKS_H

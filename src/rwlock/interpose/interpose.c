@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pthread_rwlock_* for programs that are already built, by LD_PRELOAD: a private lock is an lw_rwlock in the first 16 bytes of its
  * pthread_rwlock_t. Process-shared locks are the C library's as before; `__shared`, which it sets, and `__flags` tell the kinds apart. They lie
  * behind the 16 bytes on every architecture, and a static initialiser leaves them, and the 16 bytes, as an unlocked lock wants them. */

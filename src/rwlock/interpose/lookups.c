@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Ways past a preloaded library, closed: who asks dlsym() or dlvsym() for the C library's pthread_rwlock_* gets this library's, and no library is opened with
  * RTLD_DEEPBIND, which would bind it to the C library's. Two kinds of functions on one lock would exclude no one. */
 #define _GNU_SOURCE

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Functions by name: the C library's, and what programs find that ask for them. */
 #ifndef LINEWRIGHT_SRC_RWLOCK_LOOKUPS_H
 #define LINEWRIGHT_SRC_RWLOCK_LOOKUPS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Counts of each lock in a table of fixed size, found by the lock's address. */
 #define _GNU_SOURCE
 #include "statistics.h"

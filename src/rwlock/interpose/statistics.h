@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Counts of each lock of a program, and the lines about them at its exit. */
 #ifndef LINEWRIGHT_SRC_RWLOCK_STATISTICS_H
 #define LINEWRIGHT_SRC_RWLOCK_STATISTICS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // lw::atomic_ref against std::atomic_ref: the same members, the same answers, for every kind of type it takes.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Threads that fight for the same words and the same bytes of one word: no update may be lost, under any policy,
 // and none while the policy changes.
 #include <gtest/gtest.h>

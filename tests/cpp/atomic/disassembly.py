@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Compile a caller of every operation and hold what the compiler emitted to what atomic.h says it
 compiles to.
 

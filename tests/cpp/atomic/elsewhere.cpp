@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Another shared object of the same program, everything hidden in it but this function: who waits is woken from here.
 #include <linewright/atomic.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Plain data handed from one thread to the next through operations of atomic.h, ordered or (wrongly) relaxed. */
 #include <pthread.h>
 #include <stdio.h>

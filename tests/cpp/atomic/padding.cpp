@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A compare-exchange of a type with padding, and of one that is declared to have none.
 #include <linewright/atomic.h>
 

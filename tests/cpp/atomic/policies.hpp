@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The settings a test goes through: those this CPU can do, and at least two where it has LSE or not.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Every operation at every width and order, under every policy this CPU can do, against plain arithmetic,
 // with canary bytes on both sides of the operand.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The cache library on this machine's own instructions: results, edges, choice, and a trial that does not disturb the
 // program.
 #include <linewright/cache.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs a mutant's tests and succeeds if a test failed: not if all passed, and not if the program
 crashed or hung.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Checks in the compiled library that no path leads from a maintenance instruction to a return
 without its barrier.
 

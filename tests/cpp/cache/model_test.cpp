@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The cache library over the modelled cache: every schedule, every edge, and the mistakes of its users that the model must
 // see.
 #include <linewright/cache.h>

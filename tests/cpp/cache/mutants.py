@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Writes the cache library, or the example log, with one deliberate mistake in it; the model's
 tests must fail on every one.
 

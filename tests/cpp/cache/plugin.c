@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The cache library inside a shared object, as a plugin would carry it. */
 #include <linewright/cache.h>
 

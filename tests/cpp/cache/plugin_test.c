@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Loads the cache library by dlopen() while other threads run and use SIGILL themselves. */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A static program for a real kernel: advertised instructions are the ones that run, and every call succeeds. */
 #include <linewright/cache.h>
 

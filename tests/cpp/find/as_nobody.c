@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* as_nobody PROGRAM ARGS…: runs a program as a user without any privilege, for emulated machines that have no other
  * program. */
 #include <stdio.h>

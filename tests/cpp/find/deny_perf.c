@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* deny_perf PROGRAM ARGS…: runs a program for which perf_event_open fails with EPERM, as in a container's seccomp
  * profile. */
 #include <errno.h>

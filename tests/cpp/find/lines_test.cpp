@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The sampler's output is JSON whatever is in it, and records of the kernel are read within their bounds.
 #include "find/lines.hpp"
 #include "find/perf.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Programs with planted sharing, one kind for each name: what `linewright find` must, and must not, report of each.
 //
 // planted KIND THREADS SECONDS. Every kind keeps all its threads busy for the time, on a busy machine for longer: at least

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The library that kinds `dlopen` and `tls_library` of find_planted load: a counter that all threads share, and a
  * thread-local one. */
 unsigned long plugin_counter[32] __attribute__((aligned(256)));

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Callers without the headers: the shared library has every function that a public header defines,
 and what Python's ctypes calls does what it says.
 

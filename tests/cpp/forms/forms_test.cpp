@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Every form in the table exists, gives what its operation promises, and leaves its neighbours alone.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The library inside other people's builds: as a subdirectory, fetched, with link-time
 optimisation, freestanding, with musl.
 

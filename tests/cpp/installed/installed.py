@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Install the library into a fresh folder, move it, and build foreign C11, C++17 and C++20 programs
 against it.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A foreign program: includes every public header from wherever it was installed, and uses operations and policy. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The engine under its conservation laws, against sums that can be done by hand, and against itself.
 #include "model/engine.hpp"
 #include "model/list.hpp"

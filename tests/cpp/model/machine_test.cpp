@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Machines are read strictly: each wrong one is refused with a line that says where.
 #include "model/machine.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Every state that two or three cores and one line can reach, in every order of messages, under the engine's own protocol
 // text.
 #include "model/protocol.hpp"

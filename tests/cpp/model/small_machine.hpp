@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A small described machine for the tests, which each test bends.
 #pragma once
 

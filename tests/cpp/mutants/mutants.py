@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Explores mutants of the shipped text by tests/cpp/rc11, and prints a table: each must be caught
 by the scenario that is named for it.
 

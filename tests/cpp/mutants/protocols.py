@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Steps of the shipped text that are left out, swapped or changed, and the scenario of
 tests/cpp/rc11 that must catch each."""
 

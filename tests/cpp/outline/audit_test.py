@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The auditing library under emulation: what it finds against nm, what it changes against the file,
 what it must not touch."""
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* int lw_checked_call(void (*helper)(void), uint64_t regs[5]): calls a helper with x0..x4 from `regs`, stores the same
  * registers back, and returns the number of other registers (x5..x14, x18..x30 but sp, d8..d15 and v0's and v31's whole
  * width) that came back changed. x15, x16, x17 and the flags are the helper's to change. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A plugin of qemu-user (its interface 1; Debian packages no header): counts the emulated program's instructions and writes
  * the number to the file that the argument `to=` names. The count is the program's own: a real CPU executes as many. */
 #include <stdint.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the script tests share: compilers for arm64, the emulator, and reading what the auditing
 library says."""
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Every outlined helper in every form against plain C++: result, memory, neighbours, registers; and sums under contention.
 #include <gtest/gtest.h>
 #include <sys/auxv.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Links real programs with the outline archive and shared library in every way it is meant for, and
 runs them emulated."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Debian's own arm64 programs under the auditing library, answering a real load; and the helpers of
 other compilers.
 

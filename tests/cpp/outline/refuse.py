@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """refuse.py SYSCALL PROGRAM …: runs a program under a filter that answers one system call of this
 machine with EPERM."""
 

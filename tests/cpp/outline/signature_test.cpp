@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The signatures of helper bodies: each is known, none of its neighbours one bit away is, and noise never is.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The auditing library under a real arm64 kernel, in an emulated machine: edits through the kernel,
 filters, set-user-id.
 

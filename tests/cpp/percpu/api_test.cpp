@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The per-CPU interface: memory, bad input, every operation at every width against plain arithmetic.
 #include <linewright/percpu.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A coroutine that counts, goes on in another thread and counts again in the same function: the second time must use that
  * thread's area, not the first one's. The first thread's area is made to say CPU 0, as if the kernel had registered it; the
  * second one's says that it has no CPU. Run in mode "atomic", where no kernel writes to the areas. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // lw::counter: exact counts over threads, moves, the whole range, and lack of memory. Built with exceptions and without.
 #include <linewright/percpu.h>
 

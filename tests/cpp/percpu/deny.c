@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Runs a program to which one system call is denied:  deny rseq|membarrier PROGRAM [argument …]. */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Combinations that are not supported are errors of the compiler, not surprises at run time.
 
     does_not_compile.py INCLUDE SCRATCH CC CXX      compilers with their flags, a word each

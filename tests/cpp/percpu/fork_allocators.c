@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Forks while threads allocate per-CPU memory, linked with one allocator or another. An allocator with fork handlers of its
  * own holds its locks while the library's handler runs, so the library must not hold a lock of its handler's while it
  * allocates. The child allocates too. Ends with a line and exit code 1 where a fork does not come back.

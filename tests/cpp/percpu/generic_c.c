@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The type-generic names as C11 sees them: every type, const where nothing is written. Returns the line of a failure, or
  * 0. */
 #include <linewright/percpu.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Explores every interleaving of a few threads around the real lock text of per-CPU words (src/percpu/lock.h) and around
 // each of its mutants (mutants.py). With the original no list ever loses a node or gives one to two threads, and every
 // thread comes to its end; with every mutant something of that happens.

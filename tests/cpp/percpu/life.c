@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Per-CPU operations at the edges of a program's life: in constructors before main, in destructors after it, in thread-exit
  * destructors after ours, in a library that is opened and closed, in a static program. Exit code 0, or the failing
  * line's. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A machine with thousands of possible CPUs and holes between them costs addresses, not memory, and works the same.
 #include <linewright/percpu.h>
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Writes the lock text of per-CPU words (src/percpu/lock.h) with one deliberate mistake in it; the
 interleaver must see each, and the storm with pauses those that one run shows.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A library with a copy of its own of everything, opened by life.c. Adds to the caller's counter and to one of its own. */
 #include <linewright/percpu.h>
 

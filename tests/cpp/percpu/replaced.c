@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A library without sequences can be closed, replaced by another build and opened again; one with sequences stays.
  *
  *   percpu_replaced FIRST SECOND COUNTING SCRATCH      three libraries (replaced_plugin.c), and a file to copy the first two to */

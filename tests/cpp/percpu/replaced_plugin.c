@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A library for replaced.c that includes the header: version 3 counts, the others use nothing with a sequence. */
 #include <linewright/percpu.h>
 

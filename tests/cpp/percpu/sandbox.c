@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Per-CPU operations under a filter that kills at every system call but those that docs/library/percpu.md names for a
  * program that has started: allocation, operations, the fall-back of a thread without sequences, and lists of another CPU.
  * Exit code 0, or 1 and a line. */

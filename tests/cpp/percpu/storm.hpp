@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Disturbances for proofs on per-CPU operations: threads that migrate, interrupt and restart the workers.
 #pragma once
 

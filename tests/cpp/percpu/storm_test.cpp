@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Nothing is lost and nothing counted twice, whatever interrupts the threads: migration, signals, restarts, fork, threads
 // without registration. Run plainly, with pauses between the steps of every sequence, and in each mode of the library.
 #include "storm.hpp"

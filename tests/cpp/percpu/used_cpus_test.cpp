@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Sums leave out words that were never used, and miss none that were: built for a machine with a thousand possible CPUs.
 #include <linewright/percpu.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The grammar of LINEWRIGHT_ATOMICS, its errors, and lw_policy_set() on this CPU.
 #include <gtest/gtest.h>
 

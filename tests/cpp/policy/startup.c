@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the library makes of LINEWRIGHT_ATOMICS before main, seen from a function that runs before its constructor. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The probe's passes of cache maintenance: every form and state here runs and leaves every line as it was stored.
 #include "this_machine.hpp"
 #include "wire/forms.hpp"

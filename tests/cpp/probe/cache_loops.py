@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Checks in the compiled probe that each loop over a maintenance instruction holds it, its own
 wait, and no other's.
 

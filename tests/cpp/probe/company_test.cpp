@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Who else uses the machine: other programs' load from a file like /proc/stat, other runs by the name that they hold.
 #include "probe/company.hpp"
 #include "wire/claim.hpp"

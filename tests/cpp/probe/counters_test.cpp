@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Counters by name: resolved from event files, refused by the kernel, counted where software events are allowed.
 #include "probe/counters.hpp"
 #include "wire/schema.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Mistakes that tools people trust have made, each provoked here to see that this one does not make it.
 #include "probe/line_set.hpp"
 #include "probe/rmw_loops.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Locks are timed as those of a process that has threads. A program of its own, since one test's thread spoils the other.
 #include "probe/window.hpp"
 #include "this_machine.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Whole plans on this machine: records come out, sums hold, races and stops are seen. No assertion on any time.
 #include "probe/rmw_loops.hpp"
 #include "probe/window.hpp"

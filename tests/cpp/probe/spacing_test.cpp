@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Words of plan `spacing`: where they lie, that each thread's operations are all counted, and what is refused.
 #include "probe/run.hpp"
 #include "probe/subject.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The probe's statistics against their definitions.
 #include "probe/stats.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The machine that these tests run on, read before any window pins this thread and narrows what it may use, and a back end
 // for it.
 #pragma once

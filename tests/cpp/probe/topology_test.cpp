@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Topology from made-up sysfs trees: SMT, several caches, sparse numbers, mixed cores, none at all.
 #include "probe/machine.hpp"
 #include "probe/topology.hpp"

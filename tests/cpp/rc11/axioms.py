@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Hold the explorer to RC11's axioms.
 
     axioms.py LITMUS.def

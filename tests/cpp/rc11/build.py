@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Compile scenarios with the text they explore: build.py ROOT SCENARIOS OUT.so [COMPILER]."""
 
 import re

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs scenarios (rc11.h) in every execution that the C11 memory model allows, as RC11 repairs it (Lahav, Vafeiadis and others, PLDI 2017), and
 // reports data races, failed checks, threads that sleep or spin for ever, with the execution.
 //

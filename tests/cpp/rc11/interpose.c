@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pthread_rwlock_* in a preloaded program: programs' calls of the interposer's text, src/rwlock/interpose, and the lock's as it is built there.
  *
  * Written by hand: no statistics are counted; no lock is the C library's, so none of its functions is looked up (lookups.c has no thread);

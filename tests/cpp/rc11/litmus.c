@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The engine's own proof: classic litmus tests, each with all its outcomes under RC11.
  *
  * Threads are separated by |. x=1 stores, x? loads, x+1 adds, x!1 exchanges, x:01 swaps 0 for 1; F is a fence and M a membarrier. The order

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Per-CPU words and lists of threads that have no sequences: programs' calls of src/percpu/owned.c, the lock words and lists of lock.h.
  *
  * Written by hand: no sequence exists (they are assembly, which tests/cpp/percpu/interleave.cpp explores instruction by instruction), so none

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a scenario is: a few threads around the shipped text, which engine.cpp runs in every execution that C11 allows. */
 #ifndef RC11_H
 #define RC11_H

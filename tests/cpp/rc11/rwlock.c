@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The readers-writer lock: programs' calls of its whole text, src/rwlock.
  *
  * Written by hand: where the library looks at a lock every 64th read, `reads` is set so that the next one looks; the state in which a scenario

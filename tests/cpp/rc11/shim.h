@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Included before everything in an explored text: what is no C there, and calls that the engine answers.
  *
  * Written by hand, each for its reason:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* SRCU: programs' calls of its whole text, src/srcu, but for reports.
  *
  * Written by hand: per-CPU counts, which no scenario has; the worker's start; that domains and records were made before, where a scenario does

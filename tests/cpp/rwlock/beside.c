@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Uses of a lock that are none of its own: memory that others made, programs that end threads, change rights or filter system calls, and many of
  * everything. A line for each with PASS, or what is not so. Run with pthread's locks as they are and with liblinewright-rwlock.so preloaded
  * (LW_INTERPOSED=1), and compiled with OWN_LOCKS for the library's, also beside musl. Arguments: PLUGIN THREADS; "-" where none can be opened. */

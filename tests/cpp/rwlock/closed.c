@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A program opens a library with locks itself, a thread marks a lock of it, the library is closed, and then the thread ends, which calls the library.
  * usage: closed LIBRARY READ_LOCK UNLOCK, the names of its functions. Exit code: 0, or 1. */
 #define _GNU_SOURCE

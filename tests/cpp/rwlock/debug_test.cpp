@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Wrong uses of a readers-writer lock in code compiled with LW_DEBUG: each ends the process and names its place. Without LW_DEBUG the same calls
 // return an error: rwlock_test.cpp.
 #define LW_DEBUG

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* One name for the functions of two locks that behave alike: pthread's, preloaded or not, and with OWN_LOCKS the library's, which answer with the same error
  * codes here. */
 #ifndef LINEWRIGHT_TEST_EITHER_H

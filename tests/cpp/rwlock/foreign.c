@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Functions for one lock that are found in several ways: called, asked for by name, bound by a library that is opened with RTLD_DEEPBIND. Whatever the
  * way they exclude each other, also where liblinewright-rwlock.so is preloaded; and dlsym() and dlopen() answer each caller as before.
  * usage: foreign PLUGIN NAME, which only the search path of the linked library leads to. Exit code: 0, or 1 with a line for what is not so. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a library of the test foreign.c gives to its program. */
 #ifndef LINEWRIGHT_TEST_FOREIGN_H
 #define LINEWRIGHT_TEST_FOREIGN_H

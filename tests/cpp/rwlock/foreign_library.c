@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A library that uses a program's locks: linked with it, or opened later; and asks the dynamic linker, which looks who asks. */
 #define _GNU_SOURCE
 #include "foreign.h"

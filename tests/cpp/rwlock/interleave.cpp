@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Explores every interleaving of a few threads around the real text of a biased lock (rwlock_mark.h, bias.h, plain.h, revoke.h, again.h, slot.h)
 // and around each of its mutants (mutants.py), on a machine with store buffers. A reader and a writer must never be inside together, marks must
 // not pass a writer that sleeps, no lock is plain for a thread that has a mark for it, no release of a read lock that is held is refused, and a lock

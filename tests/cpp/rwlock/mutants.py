@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Writes the texts that interleave.cpp explores: what is done to a lock's bias, its marks and their
 slots, and each mutant of it; and the same of the plain lock for plain_interleave.cpp.
 

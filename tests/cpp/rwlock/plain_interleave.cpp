@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Explores the interleavings of a few threads around the real text of the plain lock (src/rwlock/plain.h) and around each of its mutants
 // (mutants.py): threads that exclude each other are never inside together, no thread sleeps for ever, and a thread that has released the lock
 // does not touch its memory again. Every mutant must break one of these.

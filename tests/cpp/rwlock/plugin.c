@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A plug-in with a copy of the library of its own, which uses readers-writer locks and nothing else of it. */
 #include <linewright/rwlock.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What POSIX says of pthread_rwlock_t (IEEE Std 1003.1-2017, and the clock functions of 2024), a case for each sentence, and what glibc says
  * beyond it of kinds. Run through the C library as it is, and with liblinewright-rwlock.so preloaded: LW_INTERPOSED=1 asks for the latter. Each
  * case gets a fresh lock, and one that was read often. Prints a line for each case with

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A C++ program that knows nothing of Linewright: std::shared_mutex and std::shared_timed_mutex, and locks that are copied, zeroed, unmapped
 // and made again. Run as it is, and with liblinewright-rwlock.so preloaded. Exit code: 0, or the number of what went wrong.
 #include <atomic>

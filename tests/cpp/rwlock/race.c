@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Two threads read and write under a lock, rightly; with an argument they also write while they read, which is a race. For a race detector: it
  * must be silent about the one and report the other. */
 #include <linewright/rwlock.h>

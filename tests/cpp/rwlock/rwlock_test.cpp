@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The readers-writer lock: exclusion, bias, waiting, recursion, hand-over, threads that end, fork, a sandbox, and the C++ class.
 #include <linewright/rwlock.h>
 

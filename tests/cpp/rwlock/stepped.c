@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A writer's try, stopped after each of its instructions in turn, while another thread reads the lock until readers mark it and then stays inside: the two are
  * never inside together. Where the reader comes between the writer's look at the bias and its exchange, only a second look keeps the writer out.
  * For pthread's locks as they are and with liblinewright-rwlock.so preloaded, and with OWN_LOCKS for the library's. Exit code: 0, or 1. */

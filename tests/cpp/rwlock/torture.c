@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Readers-writer locks under readers, writers, signals, forks, cancelled and short-lived threads, all at once. Three words behind each lock
  * are changed together by writers; a reader, or the next writer, that finds them unequal is an error.
  *

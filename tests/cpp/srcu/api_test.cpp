@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // SRCU's interface, at its edges: every flavour, both ways of counting, cookies, callbacks, refusals, fork, overflow, denied
 // membarrier.
 #include "support.hpp"

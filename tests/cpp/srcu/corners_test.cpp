@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // SRCU where things go wrong around it: callbacks that never stop, sandboxed threads, other copies of the library, threads
 // that have ended, forks and waits in signal handlers.
 #include "support.hpp"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Wrong uses, compiled as in a debug build. Each runs in a child process and aborts. */
 #define LW_DEBUG
 #include <linewright/srcu.h>

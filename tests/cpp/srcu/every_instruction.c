@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A signal at every instruction of an inlined operation, whose handler does the same operation on the same words: no count
  * is lost or made twice, and no reader is left inside. A parent traces one child per address; an execution breakpoint there
  * lets restartable sequences run undisturbed up to it. Then single steps, which abort every sequence and so go through the

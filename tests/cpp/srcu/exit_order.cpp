@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A program that ends while callbacks queue themselves again: none runs beside the destructors of static objects, and a
 // destructor can wait for those that are queued. With `keep` the worker goes on, as it was asked to.
 #include <linewright/srcu.h>

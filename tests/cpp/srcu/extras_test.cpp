@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // SRCU's conveniences: guards, waits on a condition and with a limit, freeing by callback, exchanging pointers, the header
 // check.
 #include "support.hpp"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Every allocation, mapping and thread that the library asks for fails once, and from some point on: each call returns its
  * documented error, keeps what was there, and works when it is tried again. Exit code 0, or a line that says what went
  * wrong. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fork() beside the worker's start, with an allocator whose own fork handlers are registered later than the library's and so
  * stop all allocation before the library's handler runs. The first part stands for such an allocator and meets the moment
  * every time; the second, `storm N`, forks N times with the allocator that the program is linked with. A deadlock ends by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Critical sections that end with their block in C: each function leaves its block another way. */
 #include <linewright/srcu.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Explores every interleaving of a few threads around SRCU's real protocols (src/srcu/gp.h, fold.h, wake.h, batch.h, end.h)
 // and around each of their mutants (mutants.py), on a machine with store buffers and delayed loads. With the originals no
 // reader may see a freed object, no thread may sleep for ever and no work may be forgotten; with every mutant that must

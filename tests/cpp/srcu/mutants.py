@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Writes the protocols of SRCU (headers in src/srcu that several programs compile) with one
 deliberate mistake in each copy; the interleaver and the tests must see each.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A plug-in with a copy of the library of its own, which must neither read in the program's domains nor wait for their
  * readers. */
 #include <linewright/srcu.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Two readers that write the same word in their critical sections. These order readers with updaters, not with each other,
  * and ThreadSanitizer has to report it. Argument "cpu": in a domain that counts per CPU. */
 #include <linewright/srcu.h>

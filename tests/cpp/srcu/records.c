@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* How many threads' records a sum over the threads visits. */
 #include "../../../src/srcu/records.h"
 

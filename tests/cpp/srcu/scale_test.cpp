@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // SRCU with many domains: all of them count on the threads' words, memory is used where a thread counts, ended ones are
 // given back, and only a domain that has work is served.
 #include "support.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What the tests of SRCU share: the library's hooks, any flavour's reader functions, child processes, a domain as an object.
 #pragma once
 

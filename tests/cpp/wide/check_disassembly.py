@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Checks that each function of an object consists of the instructions that its source promises in
 `expect` lines."""
 

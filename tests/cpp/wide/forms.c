@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Every form as a function of its own: the disassembly test reads the instructions, the other tests call them.
  *
  * `expect NAME: A B !C` is what check_disassembly.py asks of the code of function NAME: mnemonics A, then somewhere

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The forms as functions: forms.c says what each of them consists of. */
 #ifndef WIDE_FORMS_H
 #define WIDE_FORMS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The contract of each wide form: what it does to a read-only page, to copy-on-write, and to a value that changes under it.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A 32-bit program on a CPU without SSE2 (emulated Pentium III): every operation that would use it must not. */
 #include <stdio.h>
 

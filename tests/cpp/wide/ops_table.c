@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The operations as one compiler makes them: built once per compiler and options, LW_VARIANT names the table. */
 #include <linewright/atomic.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the operations of one compiler, at one set of options, look like to the test: tables of plain functions. */
 #ifndef WIDE_OPS_TABLE_H
 #define WIDE_OPS_TABLE_H

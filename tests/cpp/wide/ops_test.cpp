@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Every wide operation at every order, as every compiler at hand makes it, against plain arithmetic; then contended.
 #include <gtest/gtest.h>
 

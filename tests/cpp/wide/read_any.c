@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A program that reads sixteen bytes: by the way that every CPU has, or, with READ_PLAIN, by the one that some lack. */
 #include <linewright/wide.h>
 

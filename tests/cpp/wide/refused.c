@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What must not compile: an operand that its own declaration aligns too little. */
 #include <linewright/wide.h>
 

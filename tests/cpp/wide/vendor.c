@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Whether this CPU has a 16-byte read that never writes: "yes" or "no", as the argument expects. Run on emulated CPUs. */
 #include <linewright/wide.h>
 

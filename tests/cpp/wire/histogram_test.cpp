@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The log-linear histogram against exact order statistics.
 #include "wire/histogram.hpp"
 

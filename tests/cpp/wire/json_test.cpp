@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A JSON value: what it is made of, what it refuses, and that its text is read back as it was.
 #include "wire/json.hpp"
 

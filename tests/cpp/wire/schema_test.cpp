@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Plans are read strictly: each wrong one is refused with a line that says where; each right one is read whole.
 #include "wire/forms.hpp"
 #include "wire/json.hpp"

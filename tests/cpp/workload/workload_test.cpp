@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Every workload holds under contention and with more threads than CPUs; and with its lock broken it is found out.
 //
 // The holder gives up its CPU in every section, so that a broken lock is found on a single CPU and under emulation too:

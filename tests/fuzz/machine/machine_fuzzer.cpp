@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Whatever the text, the reader answers with a machine or with Bad_machine, and an accepted machine runs under its laws.
 #include "model/engine.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // libFuzzer target: whatever bytes come, a plan is read or refused with a line of text; nothing else happens.
 #include "probe/topology.hpp"
 #include "wire/schema.hpp"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Damages published tables and machine files for FUZZ_SECONDS: whatever the bytes, a reader answers
 or raises UserError."""
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Runs the object of a patched kernel's arch/x86/lib/atomic64_cx8_32.S in user space, with its alternatives applied or not,
  * on this CPU.

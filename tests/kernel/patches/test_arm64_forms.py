@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The two arm64 patches: that they leave no operation out, and what the booted kernel's code is
 with each boot option.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Patch atomic64_first in an emulated i386 kernel: the code in memory for each boot option, the
 kernel's own test, the module's cells, a workload of ours, and how often each operation locks its
 line.

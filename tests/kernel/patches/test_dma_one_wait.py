@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Patch dma_one_wait in an emulated arm64 kernel: how often a list is waited for, and that lists
 are whole.
 

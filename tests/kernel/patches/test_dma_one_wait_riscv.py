@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Patch dma_one_wait in an emulated RISC-V kernel: lists are whole, and each is waited for once.
 
 A test module gives the kernel cache operations that model a cache: what was issued is done when it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Patch srcu_fast_updown in emulated kernels: readers of that kind beside updaters, and the
 kernel's own torture."""
 

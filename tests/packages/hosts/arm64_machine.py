@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """An emulated arm64 machine that ssh reaches: Debian's kernel, C library, busybox and dropbear, all
 in memory."""
 

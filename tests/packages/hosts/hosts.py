@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the installed command does on an arm64 and on an i386 machine over ssh; hosts.py FOLDER,
 with the environment in FOLDER/env."""
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Adds to one word from two threads, by the compiler's outline helpers on arm64, and prints the rate. */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Operation against operation: what is shown, and what is no more than the run's own noise or a few
 launches' luck."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How far apart two threads' words have to lie: on made-up machines what is found, and what is left
 undecided."""
 

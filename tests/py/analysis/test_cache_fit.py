@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Plan `cache` and what is read out of its records: terms that were put in come out, and nothing is
 said beyond the intervals."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Machine states that outlast launches: what an interval may promise then, checked by simulation
 with seeds."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Contrasts of launches against SciPy, their coverage, and the three answers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The run's own controls: the noise floor of identical code, and the baseline loop that is or is
 not a measure."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The distributions against SciPy's, over everything that intervals ask of them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """One wait a list or one an entry: said where the times show it, and where they would show the
 opposite the opposite is said."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Two simulated cells against each other: within each draw of the constants, with the model's own
 error, and never over launches, which differ by random numbers alone."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The log-linear histogram against its definition, HdrHistogram and NumPy."""
 
 from __future__ import annotations

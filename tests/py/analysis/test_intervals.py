@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Intervals keep what they promise: checked by simulation with seeds, and against SciPy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a run goes on with after a look: what is open, and nothing that is decided."""
 
 from __future__ import annotations

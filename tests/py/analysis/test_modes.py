@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Modes are found where they are planted, and seldom where they are not."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Near and far: judged only for arm64's single LSE instructions, against the same one behind a
 prefetch, by cost alone."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every implausible result is flagged with its cause, and plausible ones are left alone."""
 
 from __future__ import annotations

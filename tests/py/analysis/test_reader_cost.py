@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Readers in words: constructed records with a known truth, through the table, the verdict and the
 advice."""
 

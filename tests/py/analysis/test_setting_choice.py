@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What of the form table a setting chooses, told from what forms are made of."""
 
 from __future__ import annotations

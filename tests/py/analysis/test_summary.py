@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Launches merge into one summary with the right figures; odd but valid records never make it raise
 or print NaN."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Wrong requests get one line that says what, where and what is allowed; exit 2; nothing measured
 or written."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Performance counters from the plan to the table: counted where allowed, absent and explained
 where not."""
 

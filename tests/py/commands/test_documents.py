@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The JSON of every command that says something holds the same document beside its data."""
 
 from __future__ import annotations

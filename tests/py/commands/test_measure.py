@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Measuring from end to end, and what is left when something stops it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every option of every command with a value that is right and one that cannot be, and every
 command line that pages, results and messages print: none is refused, and none ends in an internal
 error."""

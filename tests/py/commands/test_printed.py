@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A command that was printed does what its sentence says: it is executed where it was printed, with
 the fake probe, and what it promised is there."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright torture srcu`: counts and exit codes with the real program, and one line for a wrong
 request."""
 

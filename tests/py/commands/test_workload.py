@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright workload`: the program behind it by its output and exit codes, and the two commands
 that meet in a trial.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright measure --against FILE`: in turns where that side can be measured again, and a plain
 word where it cannot."""
 

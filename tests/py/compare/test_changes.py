@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Comparisons find what was planted, and nothing in a run compared with itself, drift and luck
 included."""
 

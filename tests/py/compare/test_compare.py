@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright compare` as users run it: what differs, what does not, what must not be compared, and
 pages that run nothing."""
 

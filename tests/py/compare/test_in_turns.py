@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright compare --measure`: two commands run in turns, their launches paired, drift on both
 sides alike."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The documentation holds together: links lead somewhere, files that it names exist, command lines
 that it shows parse."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The examples of the pages for users run: code fences marked `run` are executed as a reader would,
 in the order of the page."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The page of the package: made of README, current, and without anything that works in the
 repository only."""
 

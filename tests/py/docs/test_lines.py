@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The command lines that pages show for a reader's own programs are executed, in the order of the
 page: with programs of those names, few runs and short windows, and the host itself in place of
 another one. What each prints agrees with itself, and can be typed."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright inspect` on files that used to mislead it or to cost it minutes: each was found by
 outside checking."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright inspect` against nm, against instructions written down one by one, and against
 damaged files."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright run`: the program takes the command's place, with the environment that switches it;
 refusals are one line."""
 

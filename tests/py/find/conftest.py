@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the tests of `find` share: the built programs, and whether this machine lets them sample."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The sampler under a real arm64 kernel, in an emulated machine: its events, registers, code pages
 and watchpoints, decoded here.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Requests that cannot be served are one line and exit code 2."""
 
 from __future__ import annotations

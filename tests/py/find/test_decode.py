@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The access before a sample: which instruction, which address, and when neither can be said."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How far apart `find` advises to keep what threads use: as far as was measured on this machine,
 else by convention, and then it says so."""
 

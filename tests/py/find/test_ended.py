@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`find` that the user ends before its time: what was seen until then is shown and kept."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What may be called sharing: for each statement, evidence in which it would be false."""
 
 from __future__ import annotations

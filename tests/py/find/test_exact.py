@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Under the emulator every access is seen: kinds and bytes are exact, controls give none, arm64
 programs run here too."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Without perf_event_open: samples from a signal handler in a preloaded library, and the page says
 so."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Fields of C++, Rust and Go: what their compilers write of types, variables and pointers."""
 
 from __future__ import annotations

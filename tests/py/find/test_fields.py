@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The field that lies at an address, from a program's debug information, and the layout that is
 advised."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Goroutines that Go moves between its threads, and what `find` says of the words they use."""
 
 from __future__ import annotations

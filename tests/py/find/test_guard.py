@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The guard for builds: what is new against an earlier result, and the recipes of the page."""
 
 from __future__ import annotations

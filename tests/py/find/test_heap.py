@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The interposed malloc: blocks by call site, and an allocator that still allocates."""
 
 from __future__ import annotations

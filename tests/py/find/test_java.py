@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Code that is compiled at run time: a Java machine that runs is asked for its methods. Where names
 are missing, those of JavaScript too, what the page says brings them."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The command and the sampler are killed at random moments: nothing is harmed, nothing stays."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What may be said of a line's movement: for each answer, synthetic samples in which it must be
 given, and in which it would be false."""
 

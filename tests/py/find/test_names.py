@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which of several inlined lines is named, from what LLVM's symboliser and addr2line print."""
 
 from __future__ import annotations

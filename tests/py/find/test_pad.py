@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`trial --pad`: the padding happens in the padded setting alone, and both settings run with the
 interposed malloc."""
 

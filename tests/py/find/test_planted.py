@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Programs with planted lines: what must be found is found and rightly called, and controls without
 sharing give none."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Ceilings from records, remedies by kind, and what --pad makes of a name: with cases in which each
 would be wrong."""
 

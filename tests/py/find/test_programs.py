@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Kinds of programs: at a fixed address, static, with a library loaded later, with thread-local
 data shared, with very many threads."""
 

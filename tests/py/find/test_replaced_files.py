@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A program's file that was replaced while the program runs: names come from the file that it
 mapped, or from none."""
 

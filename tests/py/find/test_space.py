@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Address spaces: what replaces what, what a fork inherits, and what shared memory is called."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What is done before the sampler starts, and so delays it."""
 
 from __future__ import annotations

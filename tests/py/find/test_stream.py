@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Streams that break off, or that are none of ours; no byte sequence makes more than one line of
 complaint."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Without root: what a user's own process shows, another user's process, and the fall-back; each as
 a user without privileges."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which lines are watched: those that two threads can meet on, and no others."""
 
 from __future__ import annotations

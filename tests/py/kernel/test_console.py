@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The console of an emulated machine, on which the kernel and the module's runner both write."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The edits of kernel/: they land where they say, or not at all, and never in a file that other
 trees share."""
 

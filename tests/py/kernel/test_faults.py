@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """linewright.ko where memory is short, its PCI device goes away, or CPUs are taken from it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Debian's kernels for the tests: what counts as a warning against the module, and tools that bring
 their libraries."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """linewright.ko in Debian's kernels, in emulated machines: every kind of cell, what it counts and
 promises, and what it refuses.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """kernel/build on sources of the user's: a git repository, a folder and a tarball of any layout
 give the same change, and a patch becomes mails that `git am` takes."""
 

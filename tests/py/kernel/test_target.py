@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`measure --on kernel`, with a runner that answers as the module would: requests, records,
 refusals, and what is missing."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Calibration: a known truth is found again, what the data do not pin is not claimed, tables are
 read strictly."""
 

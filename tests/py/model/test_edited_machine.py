@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A machine that was edited after its calibration: what was changed is known and said, bands follow
 the edit, and bands are as wide as the model's own misses."""
 

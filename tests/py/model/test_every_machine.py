@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every calibrated machine runs a sample of every built-in plan, every page that is made of the
 records is whole, and the commands that it names can be typed."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright explain`: sentences that follow from the record, and a trace that adds up."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Machine files: what comes along is right, and each wrong one is refused with a line that says
 why."""
 

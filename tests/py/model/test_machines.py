@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What is said of described machines: `linewright machines`, the list's curve, and advice on
 simulated records."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A simulated machine as a target: the same plan in, the same records out, marked; a machine that
 is not calibrated is none."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The API reference: Doxygen makes it of the public headers' comments without a warning, functions
 and all."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """All of bench/ is built, every compiled program of it runs briefly, and every Python one starts as
 `make bench` starts it: by itself, outside .venv, from any folder."""
 

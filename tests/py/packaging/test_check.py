@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`make check` finds what it is there to find: long functions in three languages, files that open
 with code, a wrong part."""
 

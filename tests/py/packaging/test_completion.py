@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Shell completion: the script for each shell, and what bash, zsh and fish themselves offer with
 it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Where a library of an extra is missing, one line names what installs it, and the core works."""
 
 from __future__ import annotations

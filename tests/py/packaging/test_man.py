@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Manual pages: one for each command and public header, complete, and clean for groff."""
 
 from __future__ import annotations

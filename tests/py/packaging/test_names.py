@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The name of a class, of a type and of a file have one meaning each in the package."""
 
 from __future__ import annotations

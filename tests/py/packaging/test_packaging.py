@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The wheel of `make wheel` in a fresh environment brings the command, the programs for other
 machines and the manual. Its platform tag is right, and the sdist holds what building it needs."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What CONTRIBUTING says of the number of places that an addition takes is counted here."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Set-up: what it asks for, what it refuses, and that it leaves a machine alone that has
 everything."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Completing a wheel: probes and pages are added, the platform tag is what the programs need, and
 RECORD is right."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The core works with a wing's folder removed, and the wings that are present bring what they
 have."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What forms are made of: read from the table here as the probe reads it that was built from it."""
 
 from __future__ import annotations

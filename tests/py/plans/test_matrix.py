@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The plans of the matrix: the same grid for every form, the published cells exactly, pairs by
 class, honest estimates."""
 

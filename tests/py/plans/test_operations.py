@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The plan of library operations: every class, width, order and policy, and a probe that runs them
 with exact sums."""
 

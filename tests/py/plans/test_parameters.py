@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every parameter of every built-in plan at the ends of what it takes, and beyond them."""
 
 from __future__ import annotations

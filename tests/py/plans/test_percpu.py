@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The plan of per-CPU counters: which forms, how they are varied, and that the probe finds every
 count again."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Plan quick and the estimate of a plan's time, for machines that are not at hand."""
 
 from __future__ import annotations

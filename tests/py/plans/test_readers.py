@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The plan of readers: which forms, how they are varied, that every loop holds what it says, and
 that no section saw poison."""
 

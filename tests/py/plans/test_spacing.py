@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Plan `spacing`: which cells, where their threads are, and what is refused."""
 
 from __future__ import annotations

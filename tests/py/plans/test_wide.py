@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The plan of wide operations: which form is run at which share of writes, the 2009 experiment, and
 its layout."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """wire/schema.cpp refuses what linewright/schema.py refuses, and takes what it takes: every bound,
 choice and type of a plan and its cells, as the JSON Schema made of schema.py states them."""
 

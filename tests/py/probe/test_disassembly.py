@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Each timed loop of the built probe holds exactly the memory instructions of its form: no other,
 none missing.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every operation of the form table belongs to one family, and a family names only forms that
 exist."""
 

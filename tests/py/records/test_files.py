@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Record files: whole lines whatever happens, one clear refusal for anything else."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Record files from strangers: any size in bounded memory, nothing run, nothing that drives a
 terminal, one clear refusal."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The layouts of published tables: their figures as records with what they lack marked, our records
 in their columns."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The shared examples against the definitions, against the printed JSON Schema, and the
 documentation against both."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Durations, percentages, CPU lists and cell patterns: what is read back, and that nothing else
 than UserError comes out."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What tests of other machines share: a real sshd on loopback, and the command that finds it."""
 
 from __future__ import annotations

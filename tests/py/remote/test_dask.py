@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Dask workers as machines, each on a loopback address of its own: measured, grouped, stopped, gone
 on with, lost."""
 

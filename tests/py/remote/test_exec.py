@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Measuring behind a command: a shell somewhere, or an emulator that runs a program of this
 machine's files."""
 

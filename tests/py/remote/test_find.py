@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright find` on another machine: sampled there, watched from here, named by files that are
 fetched from there."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Many machines at once, faked by servers on loopback: bounded, resumable, grouped by behaviour."""
 
 from __future__ import annotations

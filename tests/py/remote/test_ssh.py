@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Measuring over ssh, against a real sshd: streamed, stopped, lost, resumed, and what is left
 behind."""
 

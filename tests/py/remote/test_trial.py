@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright trial` on another machine: its settings in turns there, timed there, ended there,
 gone on with."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright workload` on another machine: its arguments, its output, its exit code, the library's
 settings."""
 

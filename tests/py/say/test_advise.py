@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright advise` on machines whose truth is known: what is shown is advised, what is not shown
 is asked for."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What is said of how far apart words have to lie: the decision first, only what is shown, and
 what would decide the rest."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The benchmark of claims itself: it sees a false claim where there is one, and few runs already
 keep their promise."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What each sentence rests on: names that the records have, and where it names none, nothing in it
 that a measured time could change."""
 

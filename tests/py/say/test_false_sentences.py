@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Sentences that were once said of records in which they are false: each with such records."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The screen's data on machines whose truth is known: figures, answers, prices, and nothing that is
 not shown."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Where a simulated figure decides or is shown, how far the model was off such cells is said with
 it, and nowhere else."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Figures in sentences: a bound that is rounded must still be one."""
 
 from __future__ import annotations

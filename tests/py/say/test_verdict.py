@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The verdict on machines whose truth is known: what is true is said, and nothing that the records
 do not show."""
 

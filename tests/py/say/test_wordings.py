@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """One wording for each fact: whatever lines, advice, verdict, tables and page of a machine, a
 comparison and a result of find say of it, they say in the glossary's words."""
 

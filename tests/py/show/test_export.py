@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright export`: CSV and Parquet hold the same rows."""
 
 from __future__ import annotations

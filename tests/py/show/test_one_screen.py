@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Advice, comparisons, inspections and trials keep to one screen, whatever they hold; `--all` has
 the rest."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The one screen: its text for eight synthetic machines, its size at every width, and records that
 lack parts of it.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The table, on terminals and in pipes, and what it says of cells that have no figure."""
 
 from __future__ import annotations

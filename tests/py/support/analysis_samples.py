@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Synthetic records and contexts whose truth is known, for the tests of linewright.analysis."""
 
 from __future__ import annotations

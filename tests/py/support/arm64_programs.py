@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Small arm64 programs for the tests of inspect and run, made by the cross compilers where they are
 installed."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The histogram as the probe fills it: the bucket of a value, and the buckets of a list of
 times."""
 

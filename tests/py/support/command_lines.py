@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Command lines that pages and messages show, and why the command would refuse one."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 #!/usr/bin/env -S python3 -E -S
+# SPDX-License-Identifier: MIT
 """A probe that can fail in ways the real one cannot be made to: it dies in mid-line, babbles,
 hangs, or has other CPUs.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Stands for linewright-kernel: answers as the module would, in times that are made up; FAKE_RUNNER
 (JSON) says what goes wrong.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Lines and results of `find` as its judgement makes them, for tests of what follows from them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Where the build leaves what the tests of `find` run, and what is planted in find_planted."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The whole table of forms, as the probe built here lists it: `linewright-probe
 --list-forms=all`."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The helper that runs a trial's programs on this machine, and what it says of it."""
 
 from __future__ import annotations

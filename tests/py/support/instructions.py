@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The memory instructions of each form of one line, for the tests that look at timed loops in the
 probe and in the kernel module."""
 

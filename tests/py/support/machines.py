@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Eight synthetic machines whose truth is known, measured by plan `quick`: for the golden text of
 the screen.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What tests of the model share: the calibrated machine, a refusal's text, and damaged copies of a
 file."""
 

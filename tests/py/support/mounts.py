@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tests that mount something in a namespace of their own."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A network of its own for some tests: other tests' probes claim the machine by a name that reaches
 as far as a network does."""
 

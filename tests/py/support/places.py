@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Where things lie in the checkout."""
 
 from pathlib import Path

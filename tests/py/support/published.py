@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The script of bench/ that knows the published tables, as a module."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Opens a report in headless Chromium, uses it, and prints the outcome as one JSON object: for
 test_browser.py.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Small record files for the tests of the report: one for each plan, with known figures, and one
 that means harm."""
 

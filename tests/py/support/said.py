@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Whether what a command prints agrees with itself."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A machine's document beside the answers that its tables word."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """System calls refused as containers and services refuse them: filters from the profiles that
 Debian's packages hold."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Records of plan `spacing` on machines that are made up: what each operation costs at each
 distance is stated, and launches and windows have luck."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A real sshd on the loopback interface, with keys, ports and configuration of its own, as ordinary
 user or root."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """An emulated machine whose kernel does not begin is started again; one that has begun is not."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What tests wait with: a process that has ended or sleeps for good is noticed, one that works is
 waited for."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Waiting for what other processes do: as long as they are about it, however slow the machine.
 
 A test that gives up when a clock has passed fails on a loaded machine. These wait on while anything

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Measuring where something is missing, refused, full, changed or shared: it goes on, or says why
 in a line."""
 

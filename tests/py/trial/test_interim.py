@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Trials of settings: no false claims beyond the promised rate whatever the number of interim
 analyses; planted differences found."""
 

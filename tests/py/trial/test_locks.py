@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`--locks` of `run` and `trial`, and what `inspect` says of them: which programs get other
 readers-writer locks, which library calls them, and who is refused."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How `LD_PRELOAD` names a library, and which programs cannot have one."""
 
 from __future__ import annotations

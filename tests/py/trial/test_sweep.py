@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright sweep`: thread counts × settings, with intervals."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`linewright trial`: error rates and planted differences with a synthetic runner, plumbing with
 small real programs.
 

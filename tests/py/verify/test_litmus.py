@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The litmus tests are well formed, say what they expect, and the axioms they are held to notice a
 missing barrier."""
 

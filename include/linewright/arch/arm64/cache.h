@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* arm64 cache-maintenance forms that EL0 may execute: one line each, and the barriers that order them. */
 #ifndef LINEWRIGHT_ARCH_ARM64_CACHE_H
 #define LINEWRIGHT_ARCH_ARM64_CACHE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* arm64: full fence, the spin loop's hint, and the kernel's feature bits. */
 #ifndef LINEWRIGHT_ARCH_ARM64_CPU_H
 #define LINEWRIGHT_ARCH_ARM64_CPU_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* arm64 forms at 64 bits that are made of several: compare-and-swap loops, and forms with a prefetch for write first.
  *
  * All are relaxed, so none of them orders the compiler either. */

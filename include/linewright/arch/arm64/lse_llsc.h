@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The single-instruction (LSE) and the exclusive-pair (LL/SC) forms of arm64 at 8, 16, 32 and 64 bits, every order.
  *
  *   lw_{stadd,stclr,stset,steor}[l]_u<bits>           no destination: no load, so never ordered by DMB ISHLD

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a timed loop needs besides the form it times, on arm64: a clock, a NOP, and the wait for completion. */
 #ifndef LINEWRIGHT_ARCH_ARM64_MEASURE_H
 #define LINEWRIGHT_ARCH_ARM64_MEASURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Restartable sequences for arm64: per-CPU steps that either commit on the CPU they read, or did not happen.
  * Included by percpu.h.
  *

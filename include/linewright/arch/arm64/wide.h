@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* arm64 forms at 128 bits: the ways this machine has to read, write and exchange sixteen bytes at once.
  *
  * Contracts of the reads, each of them tested (tests/cpp/wide/) where the CPU at hand has the form:

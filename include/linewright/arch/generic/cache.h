@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* No cache-maintenance instruction is known here: the library answers -EOPNOTSUPP unless devices are coherent. */
 #ifndef LINEWRIGHT_ARCH_GENERIC_CACHE_H
 #define LINEWRIGHT_ARCH_GENERIC_CACHE_H

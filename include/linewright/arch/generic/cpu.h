@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Any other architecture: full fence and the spin loop's hint. */
 #ifndef LINEWRIGHT_ARCH_GENERIC_CPU_H
 #define LINEWRIGHT_ARCH_GENERIC_CPU_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Portable forms: what the compiler makes of its own atomic builtins, and the form that does nothing. */
 #ifndef LINEWRIGHT_ARCH_GENERIC_FORMS_H
 #define LINEWRIGHT_ARCH_GENERIC_FORMS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a timed loop needs besides the form it times, where no architecture of ours is known. */
 #ifndef LINEWRIGHT_ARCH_GENERIC_MEASURE_H
 #define LINEWRIGHT_ARCH_GENERIC_MEASURE_H

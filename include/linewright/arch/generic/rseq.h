@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* No restartable sequences on this architecture: every sequence reports that nothing happened, and the fall-back does the
  * operation. Included by percpu.h. */
 #ifndef LINEWRIGHT_ARCH_GENERIC_RSEQ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Portable forms at 128 bits, for a compiler that has a 16-byte compare-and-swap inline; nothing elsewhere.
  *
  * The one read writes: the mapping must be writable, the line is dirtied, copy-on-write is broken. */

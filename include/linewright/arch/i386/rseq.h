@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Restartable sequences for 32-bit x86: 64-bit adds and the value operations; their shape and the 32-bit adds are in
  * arch/x86/rseq.h. Included by percpu.h. What differs:
  * - 64 bits must commit with ONE instruction: an add/adc pair could be cut in two. As long as the upper half does not

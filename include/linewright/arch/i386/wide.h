@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* i386 forms at 64 bits: the ways this machine has to read, write and change eight bytes at once.
  *
  * Contracts of the reads, each of them tested (tests/cpp/wide/):

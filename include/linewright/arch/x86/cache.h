@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* x86 cache-maintenance forms: one line each, and the fences that order them. */
 #ifndef LINEWRIGHT_ARCH_X86_CACHE_H
 #define LINEWRIGHT_ARCH_X86_CACHE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* x86: full fence, the spin loop's hint, words of one thread. What the CPU can do is asked of CPUID where it is needed. */
 #ifndef LINEWRIGHT_ARCH_X86_CPU_H
 #define LINEWRIGHT_ARCH_X86_CPU_H

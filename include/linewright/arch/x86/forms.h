@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The x86 forms that the probe times and the library's percpu and readers parts use, at the machine word's width: 64 bits
  * on x86-64, 32 on i386. A locked instruction is a full barrier, so each of those is a compiler barrier too. */
 #ifndef LINEWRIGHT_ARCH_X86_FORMS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The locked instructions that x86-64 and i386 share: one form each for 8, 16, 32 and, on x86-64, 64 bits.
  *
  * A locked instruction orders everything before it with everything after it, whatever the caller asked for.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a timed loop needs besides the form it times, on x86: a clock, a NOP, and the wait for completion. */
 #ifndef LINEWRIGHT_ARCH_X86_MEASURE_H
 #define LINEWRIGHT_ARCH_X86_MEASURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the restartable sequences of x86-64 and i386 share: per-CPU steps that either commit on the CPU they read, or did
  * not happen.
  * Included by percpu.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Restartable sequences for x86-64: the value operations; their shape and the adds are in arch/x86/rseq.h.
  * Included by percpu.h. */
 #ifndef LINEWRIGHT_ARCH_X86_64_RSEQ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Runs a program, by its path, as a user without rights: as_nobody PROGRAM [ARGUMENT…] */
 #include <stdio.h>
 #include <unistd.h>

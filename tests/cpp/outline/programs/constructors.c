@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A library and a program with constructors before, at and after libgcc's, one of which starts a thread that adds on. */
 #include <pthread.h>
 #include <stdatomic.h>

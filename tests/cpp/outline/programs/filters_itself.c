@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Forbids itself, on pain of death, the system calls that edits need; then opens the library named and calls its sums.
  * With -t a second thread does so, whose filter the first has not. */
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Code that is nearly an outlined helper, each in one respect not; none of it may be touched. And one that is one. */
     .arch armv8-a+lse
     .bss

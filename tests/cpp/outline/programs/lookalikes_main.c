@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Says whether the look-alikes it is linked with are as they are in the file. Its own atomics are inlined. */
 void tell(const char *path);
 

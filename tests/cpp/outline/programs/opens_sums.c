@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Opens libraries at run time while threads already run: opens_sums [-r ROUNDS] LIBRARY … */
 #include <dlfcn.h>
 #include <pthread.h>

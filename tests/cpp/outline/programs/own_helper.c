@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Brings one helper of its own, which must win over the archive's without a clash. */
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Uses atomics before any constructor has run, the one that chooses the forms included; then tells both times' forms. */
 #include <stdatomic.h>
 #include <stdint.h>

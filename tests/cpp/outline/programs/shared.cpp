@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // std::atomic and std::shared_ptr from several threads, and in a constructor that runs before main.
 #include <atomic>
 #include <cstdio>

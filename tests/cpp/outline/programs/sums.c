@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Four threads do every kind of C11 read-modify-write; prints "sums exact" or says which sum is wrong. */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Says in what state the object that this file is linked into is: words of text changed since the file, and its byte. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

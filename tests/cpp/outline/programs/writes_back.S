@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The 16-byte compare-and-swap as gcc 14 has it: a comparison that failed stores what was read, which makes two words one read. */
     .arch armv8-a+lse
     .bss

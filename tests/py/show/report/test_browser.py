@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The report in headless Chromium: charts, controls, no request, no hostile script, no complaint of
 axe."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The charts' colours: told apart by people with each kind of colour vision, and seen against their
 background."""
 

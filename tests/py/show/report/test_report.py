@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The report: which sections appear, what is escaped, how large it is, what is refused."""
 
 from __future__ import annotations
