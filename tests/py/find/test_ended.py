@@ -62,9 +62,19 @@ def started(words: list[object], terminal: int | None = None) -> subprocess.Pope
     )
 
 
+def samples(sampler: int) -> bool:
+    """Whether it holds an event of perf."""
+    try:
+        files = list(os.scandir(f"/proc/{sampler}/fd"))
+        return any("[perf_event]" in os.readlink(file.path) for file in files)
+    except OSError:
+        return False
+
+
 def wait_until_sampled(command: subprocess.Popen, target: int | None) -> int:
-    """The program's number, when it has run for a second beside the sampler."""
-    waiting.wait_for(lambda: child(command.pid, SAMPLER.name), command)
+    """The program's number, when it has run for a second under a sampler that has its events: one
+    that is ended before that has seen nothing."""
+    waiting.wait_for(lambda: samples(child(command.pid, SAMPLER.name)), command)
     waiting.wait_for(lambda: target or child(command.pid, PLANTED.name), command)
     pid = target or child(command.pid, PLANTED.name)
     before = waiting.cpu_s(pid)
