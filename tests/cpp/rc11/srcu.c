@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SRCU: programs' calls of its whole text, src/srcu, but for reports.
  *
- * Written by hand: per-CPU counts, which no scenario has; the worker's start; that domains and records were made before, where a scenario does
+ * Written by hand: per-CPU counts, which no scenario has; the worker's start, and that the explorer's own end stops none; that domains and records were made before, where a scenario does
  * not say that its threads do that; that a record's first words alone are folded at a thread's end, as the others are 0. */
 #include "rc11.h"
 
@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 
 #define LW_SRCU_LIBRARY
@@ -21,6 +22,8 @@ static int starts_a_worker(pthread_t *thread, const pthread_attr_t *attributes, 
     return 0;
 }
 #define pthread_create starts_a_worker
+static int stops_no_worker(void (*at_exit)(void)) { return (void)at_exit, 0; } /* none ever ran outside a scenario */
+#define atexit stops_no_worker
 
 /* A handler may fork, and would wait for a lock of its own thread's: a thread that ends blocks signals first. */
 static __thread bool ending, blocked;
