@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from linewright.find import live, sources, stream
+from linewright.find.line_words import object_text
 from linewright.find.results import Result
 from support.places import ROOT
 
@@ -87,9 +88,9 @@ def test_shared_lines_are_named_from_arm64_samples(
 ) -> None:
     found = result(streams[kind])
     assert found.samples > 20  # on a busy machine the emulated clock runs on without the program
-    line = next((line for line in found.lines if name in line.object), None)
+    line = next((line for line in found.lines if name in object_text(line.objects[0])), None)
     assert line is not None and line.kind == wanted and line.threads == 2, [
-        (x.object, x.kind) for x in found.lines
+        (object_text(x.objects[0]), x.kind) for x in found.lines
     ]
 
 
