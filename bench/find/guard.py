@@ -1,53 +1,117 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Does `find --exact` give the same lines in every run? Runs planted programs again and again
-against the result of their first run, and counts the runs in which a line is new or missing.
+"""Does the guard for builds hold? It must be green for an unchanged program and red for a planted
+line.
 
-    guard [--runs N] [--seconds S]"""
+    guard [--runs N] [--seconds S]      under --exact: planted programs give the same lines each run
+    guard --sampled [--runs N]          sampled: unchanged and planted runs in turn against one
+                                        baseline of a longer run, with few and many lines"""
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import subprocess
 import sys
 import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
 
-from in_tree import ENVIRONMENT, FIND
+from in_tree import ENVIRONMENT, FIND, ROOT
 
 # isort: split
-from linewright.find import guard, results
+from linewright.find import guard, line_words, results
 from support.finding import PLANTED, SAMPLER
 
 KINDS = ("true", "false", "false_plain", "reader_writer", "mutex", "own_lock", "private", "tls")
 
 
+class Case(NamedTuple):
+    """A program with so many shared lines, and what is planted."""
+
+    lines: int
+    every: int
+    """Rounds of which one uses the planted line, too."""
+    rounds: int
+
+    def run(self, program: str, times: int = 1) -> list[str]:
+        return ["--", program, str(times * self.rounds), str(self.lines)]
+
+
+SAMPLED = (Case(3, 4, 100_000_000), Case(28, 28, 300_000_000), Case(29, 36, 400_000_000))
+"""The planted line is the most used of all, as much used as the others, and the thirtieth of
+thirty."""
+LONGER = 8
+"""Times that the baseline's run is as long as the others."""
+QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+
+
 def lines(kind: str, seconds: float, file: str) -> set[tuple[str, str]]:
     """Kind and name of every line of one run."""
     command = [*FIND, "--exact", "-o", file, "--", str(PLANTED), kind, "2", str(seconds)]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    subprocess.run(command, env=ENVIRONMENT, check=True, **quiet)
+    subprocess.run(command, env=ENVIRONMENT, check=True, **QUIET)
     return {tuple(hot.identity) for hot in guard.travelling(results.read(file))}
+
+
+def exact(runs: int, seconds: float, folder: str) -> int:
+    """Runs that had other lines than the first."""
+    unlike = 0
+    for kind in KINDS:
+        seen = [lines(kind, seconds, f"{folder}/a.json") for _ in range(runs)]
+        same = sum(one == seen[0] for one in seen)
+        unlike += runs - same
+        print(f"{kind}: the same lines in {same} of {runs} runs", flush=True)
+        for one in seen:
+            if one != seen[0]:
+                print(f"  {sorted(one ^ seen[0])}", flush=True)
+    return unlike
+
+
+def sampled(runs: int, folder: str) -> int:
+    """Runs in which the guard said something else than is so."""
+    program, now = f"{folder}/program", f"{folder}/now.json"
+    source = ROOT / "bench/find/shared_counters.c"
+    subprocess.run(["gcc", "-O2", "-g", "-pthread", "-o", program, source], check=True)
+    for case in SAMPLED:
+        command = [*FIND, "-o", f"{folder}/{case.lines}.json", *case.run(program, LONGER)]
+        subprocess.run(command, env=ENVIRONMENT, check=True, **QUIET)
+    codes: Counter[tuple[Case, bool, int]] = Counter()
+    for number in range(1, runs + 1):
+        for case, planted in itertools.product(SAMPLED, (False, True)):
+            guarding = ["--baseline", f"{folder}/{case.lines}.json", "--fail-new", "-o", now]
+            more = {"EVERY": str(case.every)} if planted else {}
+            command = [*FIND, *guarding, *case.run(program)]
+            done = subprocess.run(command, env=ENVIRONMENT | more, check=False, **QUIET)
+            codes[case, planted, done.returncode] += 1
+            if done.returncode != planted:
+                print(f"  {case}, planted {planted}: exit code {done.returncode}", flush=True)
+                if Path(now).exists():
+                    print(f"    {line_words.guard_text(results.read(now))}", flush=True)
+            Path(now).unlink(missing_ok=True)
+        for case in SAMPLED if number % 10 == 0 or number == runs else ():
+            green, red = codes[case, False, 0], codes[case, True, 1]
+            print(
+                f"{case.lines} shared lines: green in {green} of {number} unchanged, red in {red} "
+                f"of {number} with one more",
+                flush=True,
+            )
+    return sum(number for (_, planted, code), number in codes.items() if code != planted)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=0.5)
+    parser.add_argument("--sampled", action="store_true")
     options = parser.parse_args()
     if not (PLANTED.exists() and SAMPLER.exists()):
         print("not run: the planted programs are the tests'")
         return 0
-    unlike = 0
     with tempfile.TemporaryDirectory() as folder:
-        for kind in KINDS:
-            seen = [lines(kind, options.seconds, f"{folder}/a.json") for _ in range(options.runs)]
-            same = sum(one == seen[0] for one in seen)
-            unlike += options.runs - same
-            print(f"{kind}: the same lines in {same} of {options.runs} runs", flush=True)
-            for one in seen:
-                if one != seen[0]:
-                    print(f"  {sorted(one ^ seen[0])}", flush=True)
-    return int(unlike > 0)
+        if options.sampled:
+            return int(sampled(options.runs, folder) > 0)
+        return int(exact(options.runs, options.seconds, folder) > 0)
 
 
 if __name__ == "__main__":

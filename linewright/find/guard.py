@@ -8,6 +8,7 @@ variables, the function that allocated its block, or a function that uses it."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from xml.etree import ElementTree
 
 import msgspec
 
+from linewright.analysis.distributions import beta_quantile
 from linewright.errors import DIFFERENT, DONE, INCOMPLETE, UserError
 from linewright.find.line_words import (
     advice,
@@ -24,11 +26,16 @@ from linewright.find.line_words import (
     name_text,
     site_text,
 )
-from linewright.find.results import Hot, Result, least_share
+from linewright.find.results import Against, Hot, Result, readable
+from linewright.find.shared_lines import FEWEST_SAMPLES
 
 SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 UNSEEN = ("no_sample", "refused_all", "went_on")
 """Notes of a run that could not have seen what it was to see."""
+
+FALSE_RED = 1e-3
+"""Of runs of an unchanged program, the part at most in which chance makes a line new."""
+POWER = 0.95
 
 
 def travelling(result: Result) -> list[Hot]:
@@ -37,15 +44,60 @@ def travelling(result: Result) -> list[Hot]:
 
 
 def new_lines(now: Result, before: Result) -> list[Hot]:
-    """Lines that the earlier run has not, however seldom it met them, and would have seen if it
-    had them."""
-    known = set(before.seldom).union(*(h.identity for h in before.lines))
-    least = least_share(before)
+    """Lines that the earlier run has not, however seldom it met them, and that chance did not keep
+    out of it."""
+    known, fewest = set(before.seldom), fewest_samples(now, before)
+    known = known.union(*(h.identity for h in before.lines))
     return [
         h
         for h in travelling(now)
-        if known.isdisjoint(h.identity) and (h.share is None or h.share.high >= least)
+        if known.isdisjoint(h.identity)
+        and (h.share is None or round(h.share.value * now.samples) >= fewest)
     ]
+
+
+def fewest_samples(now: Result, before: Result, more: int = 0) -> int:
+    """Samples from which a line that the earlier run never met is new; 0 where every access is
+    seen.
+
+    If nothing changed, each of a line's samples is of this run with the chance p that its part of
+    all samples of both runs is, and all n of them are with p^n: exact, whatever the line's share.
+    All lines together, and as many `more`, may make an unchanged program red with the chance
+    FALSE_RED (Bonferroni)."""
+    if "exact" in (now.source, before.source):
+        return 0
+    part = now.samples / (now.samples + before.samples)
+    wanted = math.log(FALSE_RED / max(1, len(travelling(now)) + more))
+    return max(FEWEST_SAMPLES, math.ceil(wanted / math.log(part)))
+
+
+def against(now: Result, before: Result, path: str) -> Against:
+    """How a run compares with the earlier one in a file."""
+    fewest, new = fewest_samples(now, before, more=1), new_lines(now, before)
+    over = now.samples - fewest + 1
+    return Against(
+        baseline=readable(path),
+        new=[number for number, hot in enumerate(now.lines) if hot in new],
+        least=beta_quantile(fewest, over, POWER) if fewest and over > 0 else float(fewest > 0),
+    )
+
+
+def refuse(before: Result, path: str, program: str, exact: bool) -> None:
+    """UserError for a result that nothing can be held against; `program` is empty where a process
+    is joined."""
+    name = readable(Path(program).name)
+    why = (
+        f"the result is of {before.program}, not of {name}"
+        if name and before.program != name
+        else "that run was sampled, and met only what took time"
+        if exact and before.source != "exact"
+        else "that run has no sample"
+        if not before.samples
+        else ""
+    )
+    if why:
+        same = "the result of the same program" + ", with --exact" * exact
+        raise UserError(why, f"--baseline {readable(path)}", f"expected {same}")
 
 
 def exit_code(result: Result, new: Sequence[Hot], guarding: bool) -> int:

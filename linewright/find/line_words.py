@@ -25,7 +25,6 @@ from linewright.find.results import (
     Site,
     Tasks,
     Touch,
-    least_share,
 )
 
 MOST_NAMES = 3
@@ -486,8 +485,11 @@ def guard_text(result: Result) -> str:
     found = f"new against {path}: {'; '.join(said)}" if said else f"nothing is new against {path}"
     if result.source == "exact":
         return f"Guard: {found}. Every access of this run was seen."
-    power = f"a line with {numbers.percent(least_share(result), False)} of the time or more"
-    return f"Guard: {found}. Of {result.samples} samples, 95 in 100 such runs see {power}."
+    power = numbers.percent(result.against.least, False)
+    return (
+        f"Guard: {found}. Of {numbers.count(result.samples, 'sample')}, 95 in 100 such runs name a "
+        f"new line with {power} of the time or more; a longer run of the baseline, too, names less."
+    )
 
 
 def blind_text(result: Result) -> str:

@@ -322,6 +322,9 @@ class Against(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The file."""
     new: list[U64]
     """Places in `Result.lines` of those that are new."""
+    least: Share = 0.0
+    """Share of the time from which 95 of 100 such runs call a new line new; 0 where every access is
+    seen."""
 
 
 class Result(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -338,7 +341,7 @@ class Result(Struct, forbid_unknown_fields=True, kw_only=True):
     lines: list[Hot]
     """All that are shared, those that may travel first, then by cost."""
     seldom: list[str] = []
-    """Identities of shared lines that were met too seldom to be listed."""
+    """Identities of lines that were met, and too seldom to tell whether threads share them."""
     command: list[str] = []
     """The program as it was started; empty where it ran already."""
     on: str = "local"
@@ -367,16 +370,6 @@ class Result(Struct, forbid_unknown_fields=True, kw_only=True):
     """Of the program, 128 + N where signal N ended it; None where it did not end by itself."""
     document: dict[str, Any] = {}
     """What is said of it, as ``linewright_document`` of every command."""
-
-
-SEEN = 6.296
-"""Samples that a line has on average if 95 in 100 runs see the three that make a finding
-(shared_lines.FEWEST_SAMPLES; Poisson: half the 95 % quantile of chi-squared with 6 degrees)."""
-
-
-def least_share(result: Result) -> float:
-    """Share of time from which 95 of 100 such runs see a line; 0 where every access is seen."""
-    return 0.0 if result.source == "exact" else min(1.0, SEEN / max(1, result.samples))
 
 
 def schemas() -> dict[str, dict]:

@@ -33,6 +33,9 @@ FEWEST_SAMPLES = 3
 """Samples that a line needs beside watchpoints' word: one stray decoding makes no finding."""
 
 
+FEWEST_ALONE = 12
+"""Samples by one thread from which a line is that thread's: fewer may have missed another thread,
+even one that uses the line as often in but 1 of 2^11 cases."""
 FEWEST_LINES = 16
 """Lines that one instruction uses, each below SMALL of the samples, from which they are summed
 up: a table that is hot as a whole."""
@@ -82,6 +85,8 @@ class SharedLines:
         self._fields = Fields(addresses, decoder, arch)
         self.seldom: list[Evidence] = []
         """Shared lines that moved too seldom to be listed."""
+        self._unsure: list[Evidence] = []
+        """Lines that may be shared for all that few samples tell."""
 
     def shared(self) -> list[Hot]:
         """Lines that several threads use, on 64 bytes or on 128: what moves between CPUs first,
@@ -98,6 +103,8 @@ class SharedLines:
                     found.append(_Found(evidence, kind, wide))
                 else:
                     self.seldom.append(evidence)
+            elif 0 < evidence.samples < FEWEST_ALONE:
+                self._unsure.append(evidence)
         # What is shared on 128 bytes only comes behind what is shared on 64.
         found.sort(key=lambda f: (f.kind not in SHARED, -f.evidence.samples, -f.evidence.moved))
         listed = [*found, *tables]
@@ -215,9 +222,11 @@ class SharedLines:
             at_once=self._at_once(e.threads),
         )
 
-    def seldom_identities(self) -> list[str]:
-        """Of all shared lines that are not listed."""
-        return sorted({name for e in self.seldom for name in self.identity(e)})
+    def seldom_identities(self, more: Iterable[Evidence] = ()) -> list[str]:
+        """Of all lines that are or may be shared and are not listed; `more` of them beside what
+        samples show."""
+        unlisted = [*self.seldom, *self._unsure, *more]
+        return sorted({name for e in unlisted for name in self.identity(e)})
 
     def identity(self, e: Evidence) -> list[str]:
         """What the line is called in every build: by its variables, by the functions that allocated

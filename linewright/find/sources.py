@@ -53,7 +53,7 @@ def findings_of(
         lost=end.lost if end else 0,
         threads=len({s.tid for s in gathered.samples}),
         lines=lines,
-        seldom=found.seldom_identities(),
+        seldom=found.seldom_identities(gathered.watcher.perhaps_shared()),
         alone=found.alone(),
         overhead=_overhead(gathered),
         beside_s=end and (end.own_cpu_ns + gathered.reading_ns) / 1e9,

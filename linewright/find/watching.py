@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from linewright.find.decode import NEAR, STACK_POINTER, Decoder
-from linewright.find.evidence import LINE, Evidence, LineEvidence, LinePlace
+from linewright.find.evidence import LINE, Evidence, LineEvidence, LinePlace, SiteKey
 from linewright.find.space import Spaces
 from linewright.find.stream import Sample, Watch
 
@@ -37,8 +37,8 @@ FEWEST = 3
 class Candidate:
     """A line that decoded code says is used."""
 
-    pid: int
-    address: int
+    seen: Evidence
+    """What the code says, which is no evidence: a register may hold what it did not hold there."""
     threads: Counter[int] = field(default_factory=Counter)
     writes: bool = False
     own_stack: bool = False
@@ -107,9 +107,15 @@ class Watcher:
             place = self._lines.place(sample.pid, address)
             known = self._candidates.get(place)
             if known is None:
-                known = self._candidates[place] = Candidate(sample.pid, address // LINE * LINE)
+                seen = Evidence(place, sample.pid, address // LINE * LINE)
+                known = self._candidates[place] = Candidate(seen)
+            writes = operand.access != "read"
+            if operand.access != "atomic":  # of which samples tell
+                known.seen.touch(sample.tid, address % LINE, operand.size, writes, sample.time_ns)
+                key = SiteKey(sample.pid, operand.ip, operand.access, operand.mnemonic)
+                known.seen.sites[key] += 1
             known.threads[sample.tid] += 2 if abs(operand.distance) <= NEAR else 1
-            known.writes |= operand.access != "read"
+            known.writes |= writes
             known.own_stack |= mapping is stack
             known.between_processes |= mapping.shared
 
@@ -117,6 +123,17 @@ class Watcher:
     def unwatched(self) -> int:
         """Lines with watchpoints that were asked for and not answered."""
         return len({round_.evidence.place for round_ in self._rounds.values()})
+
+    def perhaps_shared(self) -> list[Evidence]:
+        """Lines that plain accesses in the code of several threads seem to use, and that
+        watchpoints never came to, or not to the end."""
+        waiting = {round_.evidence.place for round_ in self._rounds.values()}
+        return [
+            c.seen
+            for place, c in self._candidates.items()
+            if c.writes and len(c.threads) > 1 and c.seen.sites
+            if place in waiting or place not in self._watched
+        ]
 
     def requests(self) -> Iterator[str]:
         """Commands for the sampler: a round for each line not yet watched, the most promising
@@ -128,9 +145,9 @@ class Watcher:
             if len(threads) < 2:
                 continue
             self._watched.add(place)
-            evidence = self._lines.at(candidate.pid, candidate.address)
+            evidence = self._lines.at(candidate.seen.pid, candidate.seen.address)
             yield from self._ask(
-                _Round(evidence, candidate.pid, candidate.address, threads, reads=False)
+                _Round(evidence, candidate.seen.pid, candidate.seen.address, threads, reads=False)
             )
 
     def _ranked(self) -> list[tuple[LinePlace, Candidate]]:
@@ -142,7 +159,7 @@ class Watcher:
             for place, c in self._candidates.items()
             if place not in self._watched
             and sum(c.threads.values()) >= FEWEST
-            and (c.between_processes or threads[c.pid] > 1)
+            and (c.between_processes or threads[c.seen.pid] > 1)
             and (len(c.threads) > 1 or not c.own_stack)
             and (c.writes or len(c.threads) > 1)
         ]
@@ -152,13 +169,13 @@ class Watcher:
 
     def _threads(self, candidate: Candidate) -> list[int]:
         """Threads of processes that have the line, at the address that it has in the first one."""
-        space = self._lines.place(candidate.pid, candidate.address).space
+        space = self._lines.place(candidate.seen.pid, candidate.seen.address).space
         seen = [tid for tid, _ in candidate.threads.most_common(MOST_THREADS)]
         others = [tid for tid, _ in self._busy.most_common() if tid not in candidate.threads]
         fit = [
             tid
             for tid in others
-            if self._lines.place(self._pid_of[tid], candidate.address).space == space
+            if self._lines.place(self._pid_of[tid], candidate.seen.address).space == space
         ]
         return (seen + fit)[:MOST_THREADS]
 

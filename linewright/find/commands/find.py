@@ -92,8 +92,9 @@ def find(
         )
     if output and not os.path.isdir(os.path.dirname(output) or "."):
         raise UserError("No such directory", output, "expected a file in a folder that exists")
-    show = _Shown(as_json, output, _read(baseline), baseline, fail_new)
     _one_source(command, pid)
+    before = _read(baseline, command, exact) if baseline else None
+    show = _Shown(as_json, output, before, baseline, fail_new)
     if prices not in (None, "measure") and not os.path.exists(prices):
         raise UserError("No such file or directory", prices, "expected a record file")
     seconds = units.duration_s(how_long, "--for") if how_long else (15.0 if pid else None)
@@ -122,13 +123,11 @@ class _Shown(NamedTuple):
 
         from linewright.find import guard
         from linewright.find.result_document import document
-        from linewright.find.results import Against, readable
 
         new = guard.travelling(result)
         if self.before is not None:
-            new = guard.new_lines(result, self.before)
-            at = [number for number, hot in enumerate(result.lines) if hot in new]
-            result.against = Against(baseline=readable(self.named), new=at)
+            result.against = guard.against(result, self.before, self.named)
+            new = [result.lines[at] for at in result.against.new]
         said = document(result)
         result.document = msgspec.to_builtins(said)
         if self.output:
@@ -165,13 +164,13 @@ def _sampled(
     return code
 
 
-def _read(path: str | None) -> Result | None:
-    if path is None:
-        return None
+def _read(path: str, command: list[str] | None, exact: bool) -> Result:
     # NumPy comes with it, for which the sampler would wait.
-    from linewright.find import results
+    from linewright.find import guard, results
 
-    return results.read(path)
+    before = results.read(path)
+    guard.refuse(before, path, command[0] if command else "", exact)
+    return before
 
 
 def _one_source(command: list[str] | None, pid: int | None) -> None:

@@ -127,16 +127,68 @@ def test_what_stays_and_what_the_baseline_could_not_see_is_not_new():
     assert guard.new_lines(result(hot(STAYS)), result()) == []
     assert guard.new_lines(result(named("rare", 0.004)), result(samples=100)) == []
     assert guard.new_lines(result(named("rare", 0.004)), result(samples=100_000)) != []
+    assert guard.new_lines(result(named("rare", 0.003)), result(source="exact")) != []
+
+
+@pytest.mark.parametrize("times", [1, 4])
+@pytest.mark.parametrize("lines", [3, 28])
+def test_chance_makes_no_line_new_and_a_planted_one_is_seen_with_the_stated_power(
+    lines: int, times: int
+):
+    """Runs of 300 samples, in which chance has each of 28 lines from 3 to 20 times, against a run
+    that is `times` as long."""
+    import numpy as np
+
+    draw, short = np.random.default_rng(1), 300
+    shares = np.full(lines + 1, 1 / (lines + 1))
+
+    def run(samples: int, shares) -> results.Result:
+        counts = draw.multinomial(samples, shares)
+        listed = [
+            hot(MOVES, object=f"q{n}", share=wilson_score(int(count), samples))
+            for n, count in enumerate(counts)
+            if count >= 3
+        ]
+        met = [f"static q{n}" for n, count in enumerate(counts) if 0 < count < 3]
+        return result(*listed, seldom=met, samples=samples)
+
+    red = sum(
+        bool(guard.new_lines(run(short, shares), run(times * short, shares))) for _ in range(500)
+    )
+    assert red <= 2
+    before = run(times * short, shares)
+    least = guard.against(run(short, shares), before, "b.json").least
+    planted = np.append((1 - least) * shares, least)
+    new = [guard.new_lines(run(short, planted), before) for _ in range(500)]
+    wanted = [f"static q{lines + 1}"]
+    assert np.mean([any(h.identity == wanted for h in some) for some in new]) > 0.91
 
 
 def test_the_power_is_that_of_the_samples():
-    """With the stated share, 95 of 100 runs have the three samples that make a line."""
+    """With the stated share, 95 of 100 runs have as many samples as make a line new."""
     import numpy as np
 
-    share = results.least_share(result(samples=5000))
-    drawn = np.random.default_rng(1).binomial(5000, share, 20_000)
-    assert 0.945 < np.mean(drawn >= 3) < 0.955
-    assert results.least_share(result(source="exact")) == 0
+    now, before = result(samples=5000), result(samples=20_000)
+    fewest, least = guard.fewest_samples(now, before, more=1), guard.against(now, before, "b").least
+    drawn = np.random.default_rng(1).binomial(5000, least, 20_000)
+    assert 0.945 < np.mean(drawn >= fewest) < 0.955
+    assert guard.against(result(source="exact"), result(source="exact"), "b").least == 0
+    assert guard.against(result(samples=2), before, "b").least == 1, "nothing would be named"
+
+
+@pytest.mark.parametrize(
+    ("before", "exact", "why"),
+    [
+        ({"program": "other"}, False, "is of other, not of server"),
+        ({"samples": 0}, False, "no sample"),
+        ({}, True, "sampled"),
+    ],
+)
+def test_a_baseline_that_nothing_can_be_held_against_is_refused(before, exact: bool, why: str):
+    with pytest.raises(UserError, match=why):
+        guard.refuse(result(**{"program": "server"} | before), "b.json", "/bin/server", exact)
+    guard.refuse(result(program="server"), "b.json", "./server", False)
+    guard.refuse(result(program="server (7)"), "b.json", "", False)
 
 
 def test_a_file_that_is_no_result_is_refused(tmp_path):

@@ -17,6 +17,7 @@ BASE, DATA = 0x40_0000, 0x80_0000
 
 
 STORE = "488907"  # mov %rax,(%rdi)
+ADD = "f0480107"  # lock add %rax,(%rdi)
 RDI = 5
 
 
@@ -126,3 +127,16 @@ def test_a_hit_counts_where_its_instruction_was(code, registers_there, expected)
     run, _ = gathered([(1, 1), (1, 2)], False, answer, code)
     (line,) = [e for e in run.lines.known.values() if e.watched]
     assert sharing_kind(line.threads.values()) == expected
+
+
+@pytest.mark.parametrize(("answered", "open_lines"), [(0, 1), (16, 0)])
+@pytest.mark.parametrize(("code", "plain"), [(STORE, True), (ADD, False)])
+def test_what_watchpoints_never_came_to_may_be_shared(answered, open_lines, code, plain):
+    """For the guard: a line of plain stores that one run has no time to watch is not new in the
+    next. Of atomics samples tell."""
+
+    def silent(sent: list[str]) -> list[Watch]:
+        return [outcome(request) for request in sent[:answered]]
+
+    output, _ = gathered([(1, 1), (1, 2)], False, silent, code)
+    assert len(output.watcher.perhaps_shared()) == (open_lines if plain else 0)

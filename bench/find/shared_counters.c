@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* Two threads add to so many shared counters, each on a line of its own: what the gate must hold for the same, and one more.
+ *
+ * shared_counters ROUNDS LINES: each thread adds to one counter in each round, to all of them in turn. With EVERY=N in the
+ * environment it adds to `planted_newcomer` in each N-th round, too. */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+struct counter {
+    uint64_t value;
+} __attribute__((aligned(128)));
+#define NAMES(X)                                                                                                            \
+    X(00)                                                                                                                   \
+    X(01) X(02) X(03) X(04) X(05) X(06) X(07) X(08) X(09) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20) \
+        X(21) X(22) X(23) X(24) X(25) X(26) X(27) X(28) X(29) X(30) X(31)
+#define DEFINED(n) struct counter queue_##n;
+#define LISTED(n) &queue_##n,
+
+NAMES(DEFINED)
+struct counter planted_newcomer;
+static struct counter *const all[] = {NAMES(LISTED)};
+static unsigned long rounds, lines, every;
+static pthread_barrier_t both;
+
+static void *count(void *none) {
+    pthread_barrier_wait(&both);
+    for (unsigned long n = 0, next = 0, left = every; n < rounds; n++) {
+        __atomic_fetch_add(&all[next]->value, 1, __ATOMIC_RELAXED);
+        next = next + 1 < lines ? next + 1 : 0;
+        if (every && --left == 0) {
+            __atomic_fetch_add(&planted_newcomer.value, 1, __ATOMIC_RELAXED);
+            left = every;
+        }
+    }
+    return none;
+}
+
+int main(int argc, char **argv) {
+    const char *seldom = getenv("EVERY");
+    rounds = argc == 3 ? strtoul(argv[1], NULL, 10) : 0;
+    lines = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
+    every = seldom ? strtoul(seldom, NULL, 10) : 0;
+    if (!rounds || !lines || lines > sizeof all / sizeof *all)
+        return 2;
+    pthread_t other;
+    pthread_barrier_init(&both, NULL, 2);
+    if (pthread_create(&other, NULL, count, NULL))
+        return 3;
+    count(NULL);
+    return pthread_join(other, NULL) != 0;
+}
