@@ -10,10 +10,9 @@
 struct counter {
     uint64_t value;
 } __attribute__((aligned(128)));
-#define NAMES(X)                                                                                                            \
-    X(00)                                                                                                                   \
-    X(01) X(02) X(03) X(04) X(05) X(06) X(07) X(08) X(09) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20) \
-        X(21) X(22) X(23) X(24) X(25) X(26) X(27) X(28) X(29) X(30) X(31)
+/* Names of two octal digits. */
+#define EIGHT(X, n) X(n##0) X(n##1) X(n##2) X(n##3) X(n##4) X(n##5) X(n##6) X(n##7)
+#define NAMES(X) EIGHT(X, 0) EIGHT(X, 1) EIGHT(X, 2) EIGHT(X, 3)
 #define DEFINED(n) struct counter queue_##n;
 #define LISTED(n) &queue_##n,
 
