@@ -31,8 +31,8 @@ if sys.prefix == sys.base_prefix and VENV.exists():
 sys.path[:0] = [str(ROOT)]
 
 from linewright.analysis import summarise  # noqa: E402
+from linewright.analysis.comparison import Judgement  # noqa: E402
 from linewright.analysis.findings import findings  # noqa: E402
-from linewright.analysis.hypothesis_tests import Judgement  # noqa: E402
 from linewright.records import files  # noqa: E402
 from linewright.units import duration_s  # noqa: E402
 

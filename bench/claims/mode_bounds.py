@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Simulates the table of linewright/analysis/mode_bounds.py: what samples of one normal
-distribution exceed.
+"""Simulates the table of linewright/analysis/modes.py: what samples of one normal distribution
+exceed.
 
     bench/claims/mode_bounds.py"""
 
@@ -21,8 +21,14 @@ sys.path[:0] = [str(ROOT)]
 
 import numpy as np  # noqa: E402
 
-from linewright.analysis.mode_bounds import BOUNDS, LEVELS  # noqa: E402
-from linewright.analysis.modes import FALSE_ALARM, GAPS_SHARE, explained, gap_share  # noqa: E402
+from linewright.analysis.modes import (  # noqa: E402
+    BOUNDS,
+    FALSE_ALARM,
+    GAPS_SHARE,
+    LEVELS,
+    explained,
+    gap_share,
+)
 
 SAMPLES = 200_000
 MOST_DRAWN = 12_000_000

@@ -31,8 +31,7 @@ from in_tree import ROOT
 import numpy as np
 from scipy import stats
 
-from linewright.analysis.comparison import Comparison
-from linewright.analysis.hypothesis_tests import ALPHA
+from linewright.analysis.comparison import ALPHA, Comparison
 from linewright.run.interrupts import Interrupts
 from linewright.run.place import Place
 from linewright.run.programs import find_preload

@@ -5,7 +5,7 @@ records, no English."""
 import numpy
 
 from linewright.analysis.findings import Finding, findings
-from linewright.analysis.summarise import summarise, summarise_groups
+from linewright.analysis.loading import summarise, summarise_groups
 from linewright.analysis.summary import Summary
 
 __all__ = ["Finding", "Summary", "findings", "summarise", "summarise_groups"]

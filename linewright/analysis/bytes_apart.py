@@ -177,7 +177,7 @@ def _across_halves(halves: Mapping[str, _ByDistance]) -> list[tuple[Summary, Sum
 
 
 def bytes_apart(summaries: Iterable[Summary], found: Iterable[Comparison]) -> ApartAnswers:
-    """The answers of one machine, from the comparisons of `pairs`."""
+    """The answers of one machine, from its comparisons."""
     known = {c.ids: c for c in found}
     kinds, between = [], []
     for kind, halves in _of(summaries).items():

@@ -10,13 +10,11 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from linewright.analysis.comparison import Comparison
+from linewright.analysis.comparison import Answer, Comparison
 from linewright.analysis.control import pooled_interval
 from linewright.analysis.findings import Finding
-from linewright.analysis.hypothesis_tests import Answer
 from linewright.analysis.machine_answers import MachineAnswers
-from linewright.analysis.pairs import READERS, defaults
-from linewright.analysis.questions import QUESTIONS
+from linewright.analysis.questions import QUESTIONS, READERS, defaults
 from linewright.analysis.summary import Summary, grouped
 from linewright.families import ONE_LINE
 from linewright.forms import made_of

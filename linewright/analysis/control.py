@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What a run says about itself: how far identical machine code differed, and whether the loop
-without an operation is a measure."""
+"""What a run says about itself: how far identical machine code differed, whether the loop without
+an operation is a measure, and whether other programs or a change of frequency disturbed the
+launches."""
 
 from __future__ import annotations
 
@@ -11,8 +12,13 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from linewright.analysis.contrast import Contrast, Scale, paired_t, paired_t_by_rounds
-from linewright.analysis.drawn_ratios import simulated_contrast
+from linewright.analysis.contrast import (
+    Contrast,
+    Scale,
+    paired_t,
+    paired_t_by_rounds,
+    simulated_contrast,
+)
 from linewright.analysis.summary import Summary, figure_of
 from linewright.analysis.variance_components import FEWEST_POOLED
 from linewright.families import IDENTICAL, family_of
@@ -282,3 +288,39 @@ def with_baselines(summaries: Iterable[Summary], contexts: Mapping[str, Context]
 def work_loop_fault(cell: Cell, loop: WorkLoop | None) -> str:
     """Why a cell's work is no measure whatever its length."""
     return loop.why if loop and cell.work_iters and cell.work == "chain" else ""
+
+
+LEAST_LOAD = 0.25
+"""CPUs kept busy by others, mean of the launches, that disturb: counting in clock ticks alone gives
+up to a tenth."""
+LEAST_SHARE = 0.02
+"""The same as a share of all CPUs: a large machine is never quite idle."""
+FREQUENCY_SHARE = 0.05
+"""Relative difference of the core's cycle from which the frequency counts as changed."""
+
+
+def disturbing_load(contexts: Sequence[Context]) -> float | None:
+    """CPUs that other programs kept busy, mean of the launches; None where they hardly did, or
+    where that is unknown."""
+    loads = [context.other_load for context in contexts if context.other_load is not None]
+    mean = sum(loads) / len(loads) if loads else 0.0
+    disturbs = loads and mean >= max(LEAST_LOAD, LEAST_SHARE * len(contexts[0].cpus))
+    return mean if disturbs else None
+
+
+def changed_cycle_ns(contexts: Sequence[Context]) -> tuple[float, float] | None:
+    """The shortest and the longest core cycle of the launches, where the frequency changed."""
+    cycles = [c.cycle_ns for c in contexts if c.cycle_ns > 0]
+    changed = cycles and max(cycles) > (1 + FREQUENCY_SHARE) * min(cycles)
+    return (min(cycles), max(cycles)) if changed else None
+
+
+def cycles_of_two(
+    before: Sequence[Context], after: Sequence[Context]
+) -> tuple[float, float] | None:
+    """The middle core cycle of two runs, in ns, where the frequency differed."""
+    one, two = (sorted(c.cycle_ns for c in side if c.cycle_ns > 0) for side in (before, after))
+    if not one or not two:
+        return None
+    a, b = one[len(one) // 2], two[len(two) // 2]
+    return (a, b) if abs(b / a - 1) >= FREQUENCY_SHARE else None

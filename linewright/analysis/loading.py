@@ -1,15 +1,249 @@
 # SPDX-License-Identifier: MIT
-"""Record files as analysis wants them: read in bounded memory, summarised cell by cell."""
+"""Summaries of whole files, read in bounded memory: every cell merged, then what only its
+neighbours can tell: near or far, modes, controls, and what makes a figure implausible."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from linewright.analysis.summarise import summarise_groups
-from linewright.analysis.summary import Summary
+import msgspec
+
+from linewright.analysis.comparison import FEWEST_LAUNCHES, Judgement, holm, judge
+from linewright.analysis.contrast import Contrast, cost_ratio, paired_t
+from linewright.analysis.control import with_baselines
+from linewright.analysis.intervals import median_of
+from linewright.analysis.merge import merge
+from linewright.analysis.modes import FALSE_ALARM, FEWEST_MODES, modes
+from linewright.analysis.near_far import with_nearness
+from linewright.analysis.questions import QUESTIONS
+from linewright.analysis.summary import Summary, grouped, machines_of
+from linewright.families import BASELINES, FLOORS, ONE_LINE
 from linewright.records.store import Store
-from linewright.schema import Context
+from linewright.schema import Cell, Context, Record
+
+DOUBLED = 0.005
+"""Relative distance from 2 within which a ratio is 'exactly 2.00'."""
+ZERO_CYCLES = 0.1
+"""An operation that loads, adds and stores costs at least this many cycles back to back; less was
+optimised away."""
+TICKS = 100
+"""Fewest clock ticks in a batch for its percentiles to show under 1 % of the clock's step."""
+
+Neighbours = Mapping[tuple, list[Summary]]
+"""The measured cells of one machine by `_key`."""
+
+
+def _key(cell: Cell, contender: str = "", form: str = "") -> tuple:
+    """What a cell shares with the same one under another contender: all but threads, lines,
+    placement and spacing. `contender` and `form`, that of an add, replace the cell's own."""
+    of_form = ("add", form, "relaxed") if form else (cell.operation, cell.form, cell.order)
+    shared = cell.situation.without("threads", "lines", "placement", "contender_iters")
+    shared = msgspec.structs.replace(shared, contender=contender or shared.contender)
+    return *of_form, shared, cell.params.get("policy")
+
+
+def _cycle(summary: Summary, contexts: Mapping[str, Context]) -> float:
+    lengths = [contexts[i].cycle_ns for i in summary.context_ids if i in contexts]
+    return max(lengths, default=0.0)
+
+
+READ_MODIFY_WRITE = frozenset(ONE_LINE.operations) - {"read"}
+
+
+def _below_floor(summary: Summary, neighbours: Neighbours, cycle: float) -> bool:
+    cell = summary.cell
+    if cell.operation not in READ_MODIFY_WRITE or cell.form in FLOORS or summary.issue is None:
+        return False
+    if cell.contender == "same_line" or cell.work_iters:
+        return False
+    floors = neighbours.get(_key(cell, "none", "plain_add"), [])
+    return summary.issue.high_ns < cycle or any(
+        summary.issue.high_ns < floor.issue.low_ns for floor in floors
+    )
+
+
+def _may_share(summary: Summary, contexts: Mapping[str, Context]) -> bool:
+    """Could two of the cell's threads have shared a CPU or a core?  Only recorded CPUs on different
+    cores exclude it."""
+    if len(summary.cpus) < 2 or len(set(summary.cpus)) < len(summary.cpus):
+        return True
+    known = next((contexts[i].cpus for i in summary.context_ids if i in contexts), [])
+    cores = [(c.socket, c.core) for c in known if c.cpu in summary.cpus and c.core >= 0]
+    return len(set(cores)) < len(cores)
+
+
+def _same_cpu(summary: Summary) -> bool:
+    """Whether threads that should run beside each other are recorded on one CPU."""
+    return summary.cell.contender != "none" and len(set(summary.cpus)) < len(summary.cpus)
+
+
+def _doubled(summary: Summary, neighbours: Neighbours, contexts: Mapping[str, Context]) -> bool:
+    cell = summary.cell
+    if cell.contender == "none" or summary.issue is None or not _may_share(summary, contexts):
+        return False
+    kinds = ("none", "placebo") if cell.contender == "same_line" else ("none",)
+    return any(
+        other.issue.median_ns > 0
+        and abs(summary.issue.median_ns / other.issue.median_ns - 2) <= 2 * DOUBLED
+        for kind in kinds
+        for other in neighbours.get(_key(cell, kind), [])
+    )
+
+
+def _zero(summary: Summary, cycle: float) -> bool:
+    """Back to back, a loop around an operation cannot run faster than a tenth of a cycle per
+    turn."""
+    cell = summary.cell
+    if summary.issue is None or cell.operation in BASELINES or cell.work_iters:
+        return False
+    return summary.issue.median_ns <= (ZERO_CYCLES * cycle if cycle > 0 else 0.0)
+
+
+def _negative(members: Iterable[Summary]) -> set[str]:
+    """Ids of cells whose exposed cost is shown to be below zero, corrected over all cells of a
+    machine that have one."""
+    costs = [
+        (s.id, paired_t(own := s.of_launches("exposed_ns"), dict.fromkeys(own, 0.0), "ns"))
+        for s in members
+    ]
+    return {i for i, judgement in _judgements(costs, "loop") if judgement.cheaper}
+
+
+def _placebo_differs(members: Iterable[Summary], neighbours: Neighbours) -> set[str]:
+    """Ids of placebos that are shown to differ from no contender by more than is worth a warning,
+    corrected likewise."""
+    pairs = [
+        (s.id, cost_ratio(s, other))
+        for s in members
+        if s.cell.contender == "placebo"
+        for other in neighbours.get(_key(s.cell, "none"), [])
+    ]
+    different = ((i, j) for i, j in _judgements(pairs, "placebo") if j.differs)
+    return {i for i, judgement in different if judgement.contrast.nearest > judgement.same}
+
+
+def _judgements(
+    pairs: Iterable[tuple[str, Contrast | None]], question: str
+) -> Iterator[tuple[str, Judgement]]:
+    """The answers of one question, by the ids that were given with the contrasts."""
+    asked = QUESTIONS[question]
+    rows = [(i, c) for i, c in pairs if c and c.enough(FEWEST_LAUNCHES)]
+    for (i, c), p in zip(rows, holm(c for _, c in rows), strict=True):
+        yield i, judge(c, p, alpha=asked.alpha, same=asked.same.share)
+
+
+def _coarse(summary: Summary, contexts: Mapping[str, Context]) -> bool:
+    if summary.batch is None or summary.published:
+        return False
+    tick = max((contexts[i].tick_ns for i in summary.context_ids if i in contexts), default=0.0)
+    return tick > 0 and summary.batch.p50_ns * summary.batch.ops_per_sample < TICKS * tick
+
+
+def _flags_of(
+    summary: Summary, neighbours: Neighbours, contexts: Mapping[str, Context]
+) -> list[str]:
+    """What is implausible about one cell by itself or beside its machine's others."""
+    cycle = _cycle(summary, contexts)
+    checks = {
+        "same_cpu": _same_cpu(summary),
+        "no_context": not any(i in contexts for i in summary.context_ids),
+        "emulated": summary.emulated,
+        "faster_than_floor": _below_floor(summary, neighbours, cycle),
+        "doubled": _doubled(summary, neighbours, contexts),
+        "zero_cost": _zero(summary, cycle),
+        "coarse_clock": _coarse(summary, contexts),
+    }
+    return [name for name, found in checks.items() if found]
+
+
+def with_flags(summaries: list[Summary], contexts: Mapping[str, Context]) -> list[Summary]:
+    """The same summaries, each with the flags that its neighbours on the same machine give it."""
+    flagged: dict[tuple[str, str], set[str]] = {}
+    for machine, members in machines_of(summaries).items():
+        neighbours = grouped((s for s in members if s.issue), lambda s: _key(s.cell))
+        over_all = {
+            "negative_cost": _negative(members),
+            "placebo_differs": _placebo_differs(members, neighbours),
+        }
+        for s in members:
+            flagged[machine, s.id] = {*s.flags, *_flags_of(s, neighbours, contexts)}
+            flagged[machine, s.id] |= {name for name, ids in over_all.items() if s.id in ids}
+    return [
+        msgspec.structs.replace(s, flags=sorted(flagged[s.machine_id, s.id])) for s in summaries
+    ]
+
+
+def by_id(contexts: Iterable[Context] | Mapping[str, Context]) -> dict[str, Context]:
+    """Contexts by their id, whichever way they come."""
+    return dict(contexts) if isinstance(contexts, Mapping) else {c.context_id: c for c in contexts}
+
+
+def summarise(
+    contexts: Iterable[Context] | Mapping[str, Context], records: Iterable[Record]
+) -> list[Summary]:
+    """One summary per machine and cell, in the order of first appearance.
+
+    Records whose context is missing are kept apart under their context id, since their machine is
+    unknown."""
+    known = by_id(contexts)
+
+    def machine_of(record: Record) -> str:
+        return (
+            known[record.context_id].machine_id if record.context_id in known else record.context_id
+        )
+
+    groups = grouped(records, lambda r: (machine_of(r), r.cell.id))
+    return summarise_groups(known, ((machine, members) for (machine, _), members in groups.items()))
+
+
+def summarise_groups(
+    contexts: Mapping[str, Context], groups: Iterable[tuple[str, list[Record]]]
+) -> list[Summary]:
+    """The same from one cell's records after the other: a machine's id with all records of a cell
+    there.
+
+    Only the summaries stay in memory.
+    """
+    merged = [merge(machine, members, contexts) for machine, members in groups]
+    machines = machines_of(with_nearness(merged, contexts))
+    finished: dict[tuple[str, str], Summary] = {}
+    for members in machines.values():
+        whole = with_flags(with_modes(with_baselines(members, contexts)), contexts)
+        finished |= {(s.machine_id, s.id): s for s in whole}
+    return [finished[s.machine_id, s.id] for s in merged]
+
+
+def with_modes(summaries: Iterable[Summary]) -> list[Summary]:
+    """The same summaries of one machine, each with the groups that its launches fall into: more
+    than one, and the cell is metastable.
+
+    The chance that one of a machine's cells is called metastable although its launches vary in one
+    way is at most `FALSE_ALARM`: it is shared by the cells that are judged."""
+    members = list(summaries)
+    values = [_launches(s) for s in members]
+    judgement = sum(len(v) >= FEWEST_MODES for v in values)
+    answers = []
+    for s, v in zip(members, values, strict=True):
+        if v:
+            found = modes(v, alarm=FALSE_ALARM / max(judgement, 1))
+            flags = sorted({*s.flags, "metastable"}) if len(found) > 1 else s.flags
+            s = msgspec.structs.replace(s, modes=found, flags=flags)
+        answers.append(s)
+    return answers
+
+
+def _launches(s: Summary) -> list[float]:
+    """What the launches of a cell took: with work, the exposed cost on top of the usual baseline.
+
+    A baseline loop with two modes is then no property of the operation.
+    """
+    if s.status != "ok" or s.unit != "launch" or len(s.unit_ns) < FEWEST_MODES:
+        return []
+    if not s.cell.work_iters:
+        return s.unit_ns
+    usual = median_of(s.of_launches("baseline_ns").values(), 0.0)
+    return [usual + ns for ns in s.of_launches("exposed_ns").values()]
 
 
 class Measurements(NamedTuple):

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from linewright import architectures
-from linewright.analysis.comparison import Comparison
+from linewright.analysis.comparison import Comparison, Judgement, judge
 from linewright.analysis.control import identical_to, noise_group_of
 from linewright.analysis.findings import findings
-from linewright.analysis.hypothesis_tests import Judgement, judge
+from linewright.analysis.loading import summarise
 from linewright.analysis.questions import QUESTIONS, ask
-from linewright.analysis.summarise import summarise
 from linewright.analysis.summary import Summary
 from linewright.families import ONE_LINE, family_of
 from linewright.schema import Context, Plan, Record

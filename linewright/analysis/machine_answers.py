@@ -15,20 +15,19 @@ from linewright import architectures
 from linewright.analysis import cache_fit, setting_choice
 from linewright.analysis.bytes_apart import ApartAnswers, bytes_apart
 from linewright.analysis.cache_fit import Fit
-from linewright.analysis.comparison import Comparison
-from linewright.analysis.control import Floor, NoiseGroup, WorkLoop, floors, work_loop
-from linewright.analysis.crossovers import Crossover, crossovers
-from linewright.analysis.findings import Finding, findings
-from linewright.analysis.hypothesis_tests import (
+from linewright.analysis.comparison import (
     FEWEST_LAUNCHES,
     MOST_LAUNCHES,
+    Comparison,
     Judgement,
     launches_needed,
 )
+from linewright.analysis.control import Floor, NoiseGroup, WorkLoop, floors, work_loop
+from linewright.analysis.findings import Crossover, Finding, crossovers, findings
+from linewright.analysis.loading import by_id
 from linewright.analysis.near_far import CoreClass, near_far
 from linewright.analysis.questions import ask
 from linewright.analysis.setting_choice import Choice
-from linewright.analysis.summarise import by_id
 from linewright.analysis.summary import Summary, grouped, machines_of
 from linewright.families import ONE_LINE, family_of
 from linewright.policy import Policy

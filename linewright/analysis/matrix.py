@@ -13,8 +13,7 @@ from linewright.analysis.comparison import Comparison
 from linewright.analysis.control import noise_group_of, pooled_interval
 from linewright.analysis.findings import plainest
 from linewright.analysis.machine_answers import MachineAnswers
-from linewright.analysis.pairs import defaults
-from linewright.analysis.questions import QUESTIONS
+from linewright.analysis.questions import QUESTIONS, defaults
 from linewright.analysis.summary import Summary, figure_of
 from linewright.forms import made_of
 from linewright.schema import Cell, Interval, Situation

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Records of several launches become one summary per cell and machine."""
+"""Records of several launches become one summary per cell and machine.
+
+A record's histogram of times is log-linear: picoseconds, 7 sub-bucket bits, relative bucket width
+below 0.8 %."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import numpy as np
 
-from linewright.analysis import histogram
 from linewright.analysis.intervals import (
     BAND,
     ValueGroups,
@@ -39,6 +41,49 @@ from linewright.analysis.summary import (
     judged_near_or_far,
 )
 from linewright.schema import Context, Interval, Quantiles, Record
+
+SUB_BITS = 7
+LINEAR_BUCKETS = 1 << (SUB_BITS + 1)
+"""Values below this are their own bucket."""
+
+Buckets = Sequence[tuple[int, int]]
+
+
+def bucket_bounds(index: int) -> tuple[int, int]:
+    """Lowest and highest picosecond value of a bucket, both inside it."""
+    if index < LINEAR_BUCKETS:
+        return index, index
+    exponent = (index >> SUB_BITS) - 1
+    low = (index - (exponent << SUB_BITS)) << exponent
+    return low, low + (1 << exponent) - 1
+
+
+def merge_histograms(histograms: Iterable[Buckets]) -> list[tuple[int, int]]:
+    """One histogram of everything the given ones hold."""
+    counts: dict[int, int] = {}
+    for histogram in histograms:
+        for index, count in histogram:
+            counts[index] = counts.get(index, 0) + count
+    return sorted(pair for pair in counts.items() if pair[1])
+
+
+def histogram_percentiles(histogram: Buckets, shares: Sequence[float]) -> list[float]:
+    """Times in ns that the given shares (0..1) of the samples do not exceed, as middles of their
+    buckets.
+
+    The sample of rank ceil(share·n) (at least the first), as HdrHistogram and NumPy's
+    `inverted_cdf` choose it."""
+    pairs = [(index, count) for index, count in sorted(histogram) if count]
+    if not pairs:
+        raise ValueError("an empty histogram has no percentiles")
+    reached = np.cumsum([float(count) for _, count in pairs])
+    answers = []
+    for share in shares:
+        rank = max(1.0, np.ceil(share * reached[-1] - 1e-9))
+        low, high = bucket_bounds(pairs[int(np.searchsorted(reached, rank))][0])
+        answers.append((low + high) / 2000)
+    return answers
+
 
 CLUSTER_S = 25.0
 """Launches that began closer together than this saw the machine in one state: together they are one
@@ -173,10 +218,10 @@ def _percentiles(parts: list[Quantiles]) -> Quantiles | None:
     if not parts:
         return None
     common = Counter(part.ops_per_sample for part in parts).most_common(1)[0][0]
-    merged = histogram.merge(part.histogram for part in parts)
+    merged = merge_histograms(part.histogram for part in parts)
     names = ("p50_ns", "p95_ns", "p99_ns")
     medians = (float(np.median([getattr(part, name) for part in parts])) for name in names)
-    values = histogram.percentiles(merged, SHARES) if merged else medians
+    values = histogram_percentiles(merged, SHARES) if merged else medians
     return Quantiles(
         of=parts[0].of,
         histogram=[],

@@ -18,9 +18,8 @@ import numpy as np
 from msgspec import Struct
 
 from linewright import architectures
-from linewright.analysis.comparison import Comparison, compared, side_of
-from linewright.analysis.drawn_ratios import cost_ratio
-from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES, judge
+from linewright.analysis.comparison import FEWEST_LAUNCHES, Comparison, compared, judge, side_of
+from linewright.analysis.contrast import cost_ratio
 from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary, grouped, judged_near_or_far
 from linewright.forms import made_of

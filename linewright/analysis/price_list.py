@@ -9,14 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from linewright.analysis.comparison import Comparison, compared, side_of
+from linewright.analysis.comparison import Comparison, compared, judge, side_of
 from linewright.analysis.contrast import Contrast
 from linewright.analysis.control import contrast_of, noise_group_of
-from linewright.analysis.hypothesis_tests import judge
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.matrix import Figure, column_key, figure
-from linewright.analysis.pairs import COUNTER, PADDED, READERS, SHARED, defaults
-from linewright.analysis.questions import QUESTIONS
+from linewright.analysis.questions import COUNTER, PADDED, QUESTIONS, READERS, SHARED, defaults
 from linewright.analysis.summary import Summary
 from linewright.analysis.variance_components import pool_components
 

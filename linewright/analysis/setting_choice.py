@@ -14,9 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from linewright.analysis.comparison import Comparison, Side
+from linewright.analysis.comparison import Answer, Comparison, Side
 from linewright.analysis.findings import Finding
-from linewright.analysis.hypothesis_tests import Answer
 from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import grouped
 from linewright.errors import UserError

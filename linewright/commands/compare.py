@@ -124,7 +124,7 @@ def _paths(commands: tuple[str, str] | None, files: list[str], launches: int | N
         return files
     if files:
         raise contradiction("--measure", "files", "compare", "commands to run, or files to read")
-    from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
+    from linewright.analysis.comparison import FEWEST_LAUNCHES
     from linewright.compare import in_turns
 
     words = [in_turns.checked(command) for command in commands]

@@ -9,9 +9,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linewright.analysis.comparison import Comparison, Obstacle, Side, compared, exactly
+from linewright.analysis.comparison import (
+    Comparison,
+    Obstacle,
+    Side,
+    compared,
+    exactly,
+    holm,
+    judge,
+)
 from linewright.analysis.contrast import Contrast, welch_t
-from linewright.analysis.hypothesis_tests import holm, judge
 from linewright.analysis.intervals import median
 from linewright.analysis.questions import QUESTIONS
 from linewright.compare.compared_files import (

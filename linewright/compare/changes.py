@@ -14,11 +14,17 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from linewright.analysis.comparison import Comparison, Obstacle, compared, side_of
-from linewright.analysis.contrast import Contrast, ancova, paired_t, welch_t
+from linewright.analysis.comparison import (
+    Comparison,
+    Judgement,
+    Obstacle,
+    compared,
+    holm,
+    judge,
+    side_of,
+)
+from linewright.analysis.contrast import Contrast, ancova, over_draws, paired_t, welch_t
 from linewright.analysis.control import identical_contrasts, kind_of, noise_group_of
-from linewright.analysis.drawn_ratios import over_draws
-from linewright.analysis.hypothesis_tests import Judgement, holm, judge
 from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary, figure_of
 from linewright.analysis.variance_components import (

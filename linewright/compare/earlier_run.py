@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
+from linewright.analysis.comparison import FEWEST_LAUNCHES
 from linewright.compare import in_turns
 from linewright.errors import UserError
 from linewright.plans.estimate import LAUNCH_S, cells_s

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from linewright.analysis import Summary, loading
-from linewright.analysis.disturbance import cycles_of_two
+from linewright.analysis.control import cycles_of_two
 from linewright.analysis.questions import QUESTIONS
 from linewright.compare import boots
 from linewright.compare.changes import compare as compare_cells

@@ -23,8 +23,8 @@ import msgspec
 
 from linewright.analysis.bytes_apart import ApartAnswers
 from linewright.analysis.intervals import BAND, extremes
+from linewright.analysis.loading import summarise
 from linewright.analysis.machine_answers import machines_with_answers
-from linewright.analysis.summarise import summarise
 from linewright.errors import LinewrightError
 from linewright.families import SPACING, family_of
 from linewright.find.evidence import LINE

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from linewright.analysis.drawn_ratios import ENDS, ratios_of, with_model_error
+from linewright.analysis.contrast import ENDS, ratios_of, with_model_error
 from linewright.errors import UserError
 from linewright.model import ensemble
 from linewright.model.machine_file import Constant, Machine, parts, resolve

@@ -11,7 +11,7 @@ from math import exp, log
 import numpy as np
 from msgspec import Struct
 
-from linewright.analysis.drawn_ratios import with_model_error
+from linewright.analysis.contrast import with_model_error
 from linewright.model import machine_file
 from linewright.model.machine_file import Constant, Machine, resolve
 from linewright.model.simulator import Figures, Simulator, find_model

@@ -8,8 +8,7 @@ from collections.abc import Container, Iterable, Iterator
 
 from linewright import numbers
 from linewright.analysis.bytes_apart import ApartAnswers, WordsApart, distance_of
-from linewright.analysis.comparison import Comparison, Side
-from linewright.analysis.hypothesis_tests import Answer
+from linewright.analysis.comparison import Answer, Comparison, Side
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.families import SPACING
 from linewright.say.phrases import DISTANCES, instead_text, measure_again, more_text

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from linewright import numbers
-from linewright.analysis import cache_fit, dma_wait
+from linewright.analysis import cache_fit
 from linewright.analysis.cache_fit import CheapestInstruction, Fit, OneWait
-from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES
+from linewright.analysis.comparison import FEWEST_LAUNCHES
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary
@@ -116,18 +116,18 @@ _WAITS = {
 
 def dma_sentences(members: Sequence[Summary]) -> list[Sentence]:
     """For each operation what its lists tell, and the time of the longest list of small entries."""
-    longest = dma_wait.longest(members)
+    longest = cache_fit.longest_mapping(members)
     if longest is None:
         return []
-    if dma_wait.coherent(members):
+    if cache_fit.devices_see_caches(members):
         text = "this kernel maintains no caches for DMA: devices of this architecture see them"
         return [sentence(text, DMA.name, [longest.id])]
-    found = dma_wait.by_operation(members)
+    found = cache_fit.mapping_waits(members)
     answers = [
         sentence(
             text.format(numbers.join(named)),
             DMA.name,
-            [i for operation in named for i in dma_wait.ids(members, operation)],
+            [i for operation in named for i in cache_fit.mapping_ids(members, operation)],
         )
         for answer, text in _WAITS.items()
         if (named := [operation for operation, own in found.items() if own == answer])

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from linewright.analysis import reader_cost
-from linewright.analysis.pairs import ORDERS
+from linewright.analysis.questions import ORDERS
 from linewright.analysis.summary import Summary
 from linewright.say.cost_words import doubt_mark
 from linewright.say.phrases import modes_text

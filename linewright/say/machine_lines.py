@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from linewright import __version__, numbers
-from linewright.analysis.disturbance import changed_cycle_ns, disturbing_load
+from linewright.analysis.control import changed_cycle_ns, disturbing_load
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary, grouped
 from linewright.errors import one_line

@@ -10,16 +10,16 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from linewright import numbers, plans, wings
-from linewright.analysis.comparison import Comparison, Side
-from linewright.analysis.crossovers import Crossover
-from linewright.analysis.findings import Finding
-from linewright.analysis.hypothesis_tests import (
+from linewright.analysis.comparison import (
     FEWEST_LAUNCHES,
     MOST_LAUNCHES,
+    Comparison,
     Judgement,
+    Side,
     detectable,
     launches_needed,
 )
+from linewright.analysis.findings import Crossover, Finding
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.modes import Mode
 from linewright.analysis.summary import grouped

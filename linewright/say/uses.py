@@ -10,7 +10,7 @@ from linewright.analysis import code_advice
 from linewright.analysis.code_advice import FormAdvice, UselessPrefetch
 from linewright.analysis.comparison import Comparison
 from linewright.analysis.machine_answers import MachineAnswers
-from linewright.analysis.pairs import COUNTER, PADDED, READERS
+from linewright.analysis.questions import COUNTER, PADDED, READERS
 from linewright.analysis.summary import Summary
 from linewright.say.phrases import instead_text, rate_text, sharers_of
 from linewright.say.sentence import Sentence, sentence

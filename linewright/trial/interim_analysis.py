@@ -17,15 +17,19 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
-from linewright.analysis.comparison import Comparison, Obstacle, Side, compared, exactly
-from linewright.analysis.contrast import signed_rank
-from linewright.analysis.distributions import normal_cdf, normal_quantile
-from linewright.analysis.hypothesis_tests import (
+from linewright.analysis.comparison import (
     ALPHA,
+    Comparison,
+    Obstacle,
+    Side,
+    compared,
+    exactly,
     holm,
     judge,
     launches_needed,
 )
+from linewright.analysis.contrast import signed_rank
+from linewright.analysis.distributions import normal_cdf, normal_quantile
 from linewright.analysis.intervals import finite, median
 from linewright.analysis.modes import Mode, modes
 from linewright.analysis.questions import QUESTIONS

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from linewright.analysis.comparison import FEWEST_LAUNCHES, holm, judge
 from linewright.analysis.contrast import ancova, paired_t, paired_t_by_rounds, signed_rank, welch_t
-from linewright.analysis.hypothesis_tests import FEWEST_LAUNCHES, holm, judge
 from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.variance_components import (
     MOST_DEGREES,

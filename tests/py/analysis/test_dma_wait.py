@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from linewright.analysis.dma_wait import waits
+from linewright.analysis.cache_fit import mapping_wait
 from linewright.say.cache_maintenance import dma_sentences as sentences
 from linewright.say.sentence import render
 from linewright.schema import Cell, Interval
@@ -66,13 +66,13 @@ def passes(
 )
 def test_a_time_is_judged_by_the_passes_over_the_same_list(ns, once, each, half, found):
     one = mapping(ns, half=half)
-    assert waits([one, *passes(once, each)], one) == found
+    assert mapping_wait([one, *passes(once, each)], one) == found
 
 
 def test_a_pass_over_another_list_or_by_another_instruction_says_nothing():
     one = mapping(1020)
-    assert waits([one, *passes(1000, 3000, entries=16)], one) == ""
-    assert waits([one, *passes(1000, 3000, "clean_invalidate", "dc_civac")], one) == ""
+    assert mapping_wait([one, *passes(1000, 3000, entries=16)], one) == ""
+    assert mapping_wait([one, *passes(1000, 3000, "clean_invalidate", "dc_civac")], one) == ""
 
 
 def test_every_operation_is_spoken_of_once():

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from linewright.analysis import summarise
-from linewright.analysis.contrast import paired_t
-from linewright.analysis.drawn_ratios import cost_ratio, over_draws, simulated_contrast
+from linewright.analysis.contrast import cost_ratio, over_draws, paired_t, simulated_contrast
 from linewright.analysis.findings import findings
 from linewright.analysis.price_list import Price
 from linewright.analysis.summary import Summary

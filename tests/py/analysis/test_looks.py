@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from linewright.analysis import summarise
+from linewright.analysis.comparison import judge
 from linewright.analysis.contrast import paired_t
-from linewright.analysis.hypothesis_tests import judge
 from linewright.analysis.looks import LOOK, Looks, at_look, open_cells
 from linewright.analysis.questions import QUESTIONS
 from linewright.schema import Plan

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from linewright.analysis import histogram, loading, summarise
+from linewright.analysis import loading, merge, summarise
 from linewright.compare import from_files as compare_files
 from linewright.errors import LinewrightError, UserError
 from linewright.records import files as records
@@ -152,7 +152,7 @@ def test_the_last_bucket_is_one():
     )
     (summary,) = summarise([context()], [records.decode_line(line, "here")])
     assert summary.batch.p99_ns == pytest.approx(2**64 / 1000, rel=0.01)
-    assert histogram.bounds(records.MOST_BUCKET)[1] == 2**64 - 1
+    assert merge.bucket_bounds(records.MOST_BUCKET)[1] == 2**64 - 1
 
 
 @pytest.mark.parametrize(

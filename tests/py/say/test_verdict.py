@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from linewright.analysis import findings, summarise
-from linewright.analysis.crossovers import crossovers
+from linewright.analysis.findings import crossovers
 from linewright.say.phrases import answer_text, runs_of
 from linewright.say.sentence import render
 from linewright.say.verdict import verdict, verdict_sentences

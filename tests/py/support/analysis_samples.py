@@ -9,10 +9,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from linewright.analysis.comparison import Comparison, Side, compared
-from linewright.analysis.contrast import Contrast
-from linewright.analysis.drawn_ratios import ENDS, with_model_error
-from linewright.analysis.hypothesis_tests import judge
+from linewright.analysis.comparison import Comparison, Side, compared, judge
+from linewright.analysis.contrast import ENDS, Contrast, with_model_error
 from linewright.analysis.questions import QUESTIONS
 from linewright.schema import Cell, Context, DrawnCosts, Record
 from support import published as tables

@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from linewright.analysis.histogram import LINEAR, SUB_BITS
+from linewright.analysis.merge import LINEAR_BUCKETS, SUB_BITS
 
 
 def index_of(picoseconds: int) -> int:
     """Bucket of a value: itself below 256, else (e << 7) + (value >> e) with e = floor(log2(value))
     - 7."""
-    if picoseconds < LINEAR:
+    if picoseconds < LINEAR_BUCKETS:
         return picoseconds
     exponent = picoseconds.bit_length() - 1 - SUB_BITS
     return (exponent << SUB_BITS) + (picoseconds >> exponent)

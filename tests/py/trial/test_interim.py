@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from linewright.analysis.comparison import Obstacle
-from linewright.analysis.hypothesis_tests import ALPHA
+from linewright.analysis.comparison import ALPHA, Obstacle
 from linewright.trial.interim_analysis import (
     alpha_at,
     analyse,

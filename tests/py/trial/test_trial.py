@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from linewright.analysis.hypothesis_tests import ALPHA
+from linewright.analysis.comparison import ALPHA
 from linewright.compare import boots
 from linewright.compare.compared_files import CompareOptions
 from linewright.errors import RunError, UserError
