@@ -4,6 +4,7 @@ code."""
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from functools import cache
@@ -13,11 +14,12 @@ from typing import Annotated
 import typer
 
 from linewright import __version__
-from linewright.commands import register_all
+from linewright.commands import Grouped, register_all
 from linewright.errors import BAD_REQUEST, DONE, INCOMPLETE, LinewrightError
-from linewright.show.console import note
+from linewright.show.console import likeness, note
 
 app = typer.Typer(
+    cls=Grouped,
     name="linewright",
     help="Measures what atomic operations cost on this machine, and which form of each is right "
     "there.",
@@ -67,6 +69,17 @@ def _give_back_the_locale() -> None:
             os.environ["LC_CTYPE"] = os.fsdecode(assignment.partition(b"=")[2])
 
 
+def _in_the_readers_signs() -> None:
+    """Print in ASCII where the user's locale is C, which Python takes for UTF-8 (PEP 538, 540), and
+    what an encoding lacks by its likeness: a table without '×' and '–' is still a table."""
+    codecs.register_error("linewright", likeness)
+    named = (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+    plain = next(filter(None, named), "") in ("C", "POSIX") and "PYTHONIOENCODING" not in os.environ
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="ascii" if plain else None, errors="linewright")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; the exit code is 0 done, 1 a difference was found, 2 wrong request, 3 not
     completed.
@@ -75,10 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     _standard_streams()
     _give_back_the_locale()
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(
-            errors="replace"
-        )  # where the locale has no '±' a table with '?' is still a table
+    _in_the_readers_signs()
     try:
         answer = _group()(args=arguments, prog_name="linewright", standalone_mode=False)
         sys.stdout.flush()

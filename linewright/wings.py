@@ -48,6 +48,8 @@ class Wing(Struct, frozen=True, kw_only=True):
     """Takes the files of a page; returns those that are the wing's, and the section for them."""
     extras: dict[str, tuple[str, ...]] = {}
     """Optional dependencies in pyproject.toml that its code asks for, each with its modules."""
+    listing: str = ""
+    """What it has by name, for `linewright list`: a heading, and what each name is."""
     schemas: str = ""
     """JSON Schema of what the wing writes, by name."""
     cell_columns: str = ""

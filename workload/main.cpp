@@ -45,7 +45,7 @@ std::string policy() {
     return line.data();
 }
 
-void declare(wire::Options &options, Request &request, std::string &format) {
+void declare(wire::Options &options, Request &request, bool &json) {
     std::string names;
     for (const std::string &kind : kinds())
         names += (names.empty() ? "" : ", ") + kind;
@@ -65,12 +65,12 @@ void declare(wire::Options &options, Request &request, std::string &format) {
                  "now and then a critical section of this length, as a lock torture has them: 1us to 1s");
     options.number("--write-percent", request.write_percent, 0, 100, "rwlock: share of writers (default: 10)");
     options.number("--time-every", request.time_every, 1, 1'000'000, "one wait in N is timed, on average (default: 16)");
-    options.word("--format", format, {"table", "json"}, "table or json (default: table)");
+    options.flag("--json", json, "print JSON, for programs");
 }
 
-int answer(const Options &options, const std::string &format) {
+int answer(const Options &options, bool json) {
     const Result result = run(options, stop_requested);
-    std::cout << (format == "json" ? as_json(options, result, policy()) : as_text(options, result, policy())) << std::flush;
+    std::cout << (json ? as_json(options, result, policy()) : as_text(options, result, policy())) << std::flush;
     if (!result.verified())
         return complain(broken, options.kind + ": " + result.failures.front());
     if (!std::cout)
@@ -87,8 +87,8 @@ int main(int argc, char **argv) {
         "Runs one lock or counter on Linewright's atomics, with LINEWRIGHT_ATOMICS in force, checks it, and reports its rate, fairness and waits.",
         "linewright-workload " LINEWRIGHT_VERSION);
     Request request;
-    std::string format = "table";
-    declare(options, request, format);
+    bool json = false;
+    declare(options, request, json);
     try {
         if (!options.parse(argc, argv))
             return done;
@@ -103,7 +103,7 @@ int main(int argc, char **argv) {
     std::signal(SIGPIPE, SIG_IGN); // a reader that went away is found by the failing write
     try {
         check_policy();
-        return answer(resolve(request, allowed_cpus()), format);
+        return answer(resolve(request, allowed_cpus()), json);
     } catch (const Invalid &error) {
         return complain(wrong_request, error.what());
     } catch (const std::exception &error) {

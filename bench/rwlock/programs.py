@@ -261,7 +261,7 @@ def shown(name: str, trial: Trial, folder: Path, options: argparse.Namespace) ->
         print("It takes no such lock, and no trial is run.")
         return
     words = ["trial", "--locks", "--runs", str(options.runs), "--metric", trial.rate]
-    words += ["--higher-is-better", "--save", str(folder / f"{name}.jsonl")]
+    words += ["--higher-is-better", "--output", str(folder / f"{name}.jsonl")]
     subprocess.run([*LINEWRIGHT, *words, "--", *trial.command], cwd=folder, check=True)
 
 

@@ -15,6 +15,7 @@ import typer
 
 from linewright.errors import UserError, nothing_finished
 from linewright.plans.definition import Parameter
+from linewright.wings import load, wings
 
 Records = Annotated[
     list[str], typer.Argument(metavar="RECORDS", help="Record files.", show_default=False)
@@ -37,6 +38,24 @@ Elsewhere = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Every = Annotated[bool, typer.Option("--all", help="Everything, instead of one screen.")]
+
+
+def plans_named(incomplete: str) -> list[str]:
+    """Built-in plans, for the shell to complete."""
+    from linewright.plans import built_in
+
+    return [name for name in built_in() if name.startswith(incomplete)]
+
+
+def targets_named(incomplete: str) -> list[str]:
+    """What ``--on`` takes by name, for the shell to complete."""
+    names = [
+        f"{scheme}:{name}"
+        for wing in wings().values()
+        for scheme in (wing.targets if wing.listing else ())
+        for name in load(wing.listing)()[1]
+    ]
+    return [name for name in ("local", *names) if name.startswith(incomplete)]
 
 
 def set_option(parameters: Sequence[Parameter]) -> Any:

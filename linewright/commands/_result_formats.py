@@ -16,8 +16,8 @@ from linewright.say.machine_document import documents, for_programs
 from linewright.schema import Context
 from linewright.show import plain
 from linewright.show.console import console_for, print_json
-from linewright.show.export_files import csv_of
-from linewright.show.formats import View
+from linewright.show.export_files import csv_of, parquet_of
+from linewright.show.formats import PARQUET, View
 from linewright.show.terminal import print_documents
 from linewright.show.text_tables import print_cells, print_tables
 
@@ -28,9 +28,11 @@ MOST_NAMED = 8
 def show_summaries(
     summaries: Sequence[Summary], contexts: Sequence[Context], form: str, view: View = View.SCREEN
 ) -> None:
-    """Print summaries as CSV, as JSON or, in the format ``table``, as `view` says."""
+    """Print summaries as CSV, Parquet, JSON or, in the format ``table``, as `view` says."""
     if form == "csv":
         sys.stdout.write(csv_of(cell_rows.of_cells(summaries)))
+    elif form == PARQUET:
+        sys.stdout.buffer.write(parquet_of(contexts, cell_rows.of_cells(summaries)))
     elif form == "json":
         print_json(for_programs(summaries, contexts))
     elif view == View.ALL:

@@ -10,7 +10,7 @@ from linewright.commands._options import AsJson, Every, Records, require
 from linewright.errors import DONE
 from linewright.show.console import console_for, note, print_json
 
-ORDER = 30
+ORDER = 21
 
 
 def advise(files: Records, every: Every = False, as_json: AsJson = False) -> int:

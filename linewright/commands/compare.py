@@ -12,14 +12,15 @@ from typing import Annotated, Any
 import typer
 
 from linewright import units
-from linewright.commands._options import Only, words_of
+from linewright.commands._options import AsJson, Only, words_of
 from linewright.errors import DIFFERENT, DONE, check_range, choice, contradiction
 from linewright.records import files as records
 from linewright.show.console import console_for, note, print_json
+from linewright.show.formats import asked_format
 from linewright.show.new_file import check_folder, write
 
-ORDER = 25
-FORMATS = ("table", "json", "csv")
+ORDER = 2
+FORMATS = ("table", "csv")
 UNLIKE = "--unlike"
 TurnsOption = Annotated[int | None, typer.Option(help="Turns of --measure.", show_default="8")]
 
@@ -56,7 +57,8 @@ def compare(
         bool,
         typer.Option(UNLIKE, help="Compare even though machine, kernel, probe or settings differ."),
     ] = False,
-    form: Annotated[str, typer.Option("--format", help="table, json or csv.")] = "table",
+    form: Annotated[str, typer.Option("--format", help="table or csv.")] = "table",
+    as_json: AsJson = False,
     every: Annotated[
         bool, typer.Option("--all", help="Every cell, those without a difference too.")
     ] = False,
@@ -68,7 +70,7 @@ def compare(
 ) -> int:
     """Say cell by cell what differs between runs, corrected for many comparisons; exit code 1 if
     anything does."""
-    choice("format", form, "--format", FORMATS)
+    form = asked_format(form, as_json, "compare", FORMATS)
     limit, undecided_fails = _limit(fail_above)
     options = dict(
         fail_above=limit,

@@ -14,7 +14,7 @@ from linewright.commands._options import AsJson
 from linewright.errors import DONE
 from linewright.show.console import console_for, print_json
 
-ORDER = 71
+ORDER = 13
 
 
 def inspect(

@@ -15,8 +15,7 @@ import typer
 
 from linewright import plans, wings
 from linewright.commands import compare as compare_command
-from linewright.commands._options import Only, words_of
-from linewright.commands.show import FormatOption
+from linewright.commands._options import AsJson, Only, plans_named, targets_named, words_of
 from linewright.errors import BAD_REQUEST, DONE, RunError, UserError, contradiction
 from linewright.plans.estimate import LAUNCH_S, cells_s
 from linewright.plans.request import (
@@ -37,13 +36,13 @@ from linewright.run.registry import LocalTarget, examples, open_target
 from linewright.schema import Context, Plan, Record
 from linewright.show import progress
 from linewright.show.console import note
-from linewright.show.formats import form_and_view
+from linewright.show.formats import FORMATS, asked_format, form_and_view
 from linewright.target import Done, Progress, Target
 
 if TYPE_CHECKING:
     from linewright.analysis.looks import Looks
 
-ORDER = 10
+ORDER = 0
 TARGETS = wings.targets().values()
 SETTINGS_OF_TARGETS = {name: target for target in TARGETS for name in target.settings}
 """What ``--set`` takes on targets of wings, each with the kind that takes it."""
@@ -54,7 +53,10 @@ _EXAMPLES = "".join(
 )
 
 PlanOption = Annotated[
-    str | None, typer.Option(help="Built-in plan or plan file.", show_default=DEFAULT_PLAN)
+    str | None,
+    typer.Option(
+        help="Built-in plan or plan file.", show_default=DEFAULT_PLAN, autocompletion=plans_named
+    ),
 ]
 OnOption = Annotated[
     list[str] | None,
@@ -62,6 +64,7 @@ OnOption = Annotated[
         help=f"Where to run: {', '.join(examples())}; repeatable for several machines, which "
         "@FILE names one a line.",
         show_default="local",
+        autocompletion=targets_named,
     ),
 ]
 FromOption = Annotated[
@@ -102,6 +105,10 @@ ResumeOption = Annotated[
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Show what would be measured and how long it takes.")
 ]
+FormatOption = Annotated[
+    str,
+    typer.Option("--format", help="table, plain (line by line, for screen readers), csv, or none."),
+]
 AgainstOption = Annotated[
     str | None,
     typer.Option(
@@ -123,11 +130,11 @@ def measure(
     printed: FromOption = None,
     dry_run: DryRunOption = False,
     form: FormatOption = "table",
+    as_json: AsJson = False,
     against: AgainstOption = None,
 ) -> int:
     """Measure on this machine or others, keep the records, show the result."""
-    if form != "none":
-        form_and_view(form, False)
+    form = asked_format(form, as_json, "measure", (*FORMATS, "none"))
     settings = _with_launch(settings or [])
     again = {"--plan": plan, "--budget": budget, "--only": only, "--set": settings or None}
     _check_together(out, resume, form, against)
@@ -303,7 +310,8 @@ def _check_together(out: str | None, resume: str | None, form: str, against: str
         raise contradiction("--resume", "--output", "measure", "--resume FILE appends to FILE")
     if out == "-" and form not in ("table", "none"):
         allowed = "standard output takes one of them"
-        raise contradiction("--output -", f"--format {form}", "measure", allowed)
+        other = "--json" if form == "json" else f"--format {form}"
+        raise contradiction("--output -", other, "measure", allowed)
 
 
 def _as_begun(path: str, again: dict[str, object]) -> dict[str, object]:

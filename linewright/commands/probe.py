@@ -13,7 +13,7 @@ import msgspec
 import typer
 
 from linewright.architectures import PROBED, of
-from linewright.commands._options import become
+from linewright.commands._options import become, plans_named
 from linewright.errors import DONE, UserError, cannot_write
 from linewright.forms import Form
 from linewright.plans.request import Request, build
@@ -24,7 +24,7 @@ from linewright.show.console import note
 from linewright.show.new_file import open_new
 from linewright.target import Topology
 
-ORDER = 90
+ORDER = 44
 CONTEXT = {"ignore_unknown_options": True}
 
 
@@ -46,7 +46,10 @@ def probe(
     ] = None,
     plan: Annotated[
         str | None,
-        typer.Option(help="Write this plan too, into FILE.json, as the probe there reads it."),
+        typer.Option(
+            help="Write this plan too, into FILE.json, as the probe there reads it.",
+            autocompletion=plans_named,
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Plan parameter, key=value; repeatable.")

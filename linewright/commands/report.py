@@ -14,7 +14,7 @@ from linewright.show.console import note
 from linewright.show.new_file import check_folder
 from linewright.wings import need_extra
 
-ORDER = 25
+ORDER = 3
 
 
 def report(

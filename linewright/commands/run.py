@@ -17,7 +17,7 @@ from linewright.say.switch_words import problem_text
 from linewright.show.console import note
 from linewright.trial import interposed_locks, switching
 
-ORDER = 70
+ORDER = 12
 CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 

@@ -14,7 +14,7 @@ from linewright.schema import schemas
 from linewright.show.console import print_json
 from linewright.trial.trial_file import schemas as trial_schemas
 
-ORDER = 80
+ORDER = 45
 
 
 def schema(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from linewright.commands._options import set_option
+from linewright.commands.workload import kinds_named
 from linewright.errors import DONE, UserError, cannot_write
 from linewright.plans.definition import Parameter, values_of
 from linewright.records import bounded
@@ -21,7 +22,7 @@ from linewright.show.console import console_for, note
 if TYPE_CHECKING:
     from linewright.trial.workload_sweep import SweepRun
 
-ORDER = 37
+ORDER = 42
 PROGRAMS = ("futex-hash", "futex-wake", "futex-wake-parallel", "futex-requeue", "futex-lock-pi")
 PARAMETERS = (
     Parameter(
@@ -32,7 +33,10 @@ PARAMETERS = (
 )
 """What ``--set`` takes."""
 WORKLOADS = typer.Argument(
-    metavar="WORKLOAD…", help="Which; any workload will do.", show_default=" ".join(PROGRAMS)
+    metavar="WORKLOAD…",
+    help="Which; any workload will do.",
+    show_default=" ".join(PROGRAMS),
+    autocompletion=kinds_named,
 )
 
 
@@ -45,11 +49,13 @@ def sweep(
             "boot's option, on or off."
         ),
     ] = "default/prefetch",
-    save: Annotated[
+    output: Annotated[
         str | None,
         typer.Option(
+            "--output",
+            "-o",
             help="File for the runs; those of another boot that are in it are compared with, and "
-            "their setting is the baseline."
+            "their setting is the baseline.",
         ),
     ] = None,
     more: set_option(PARAMETERS) = None,
@@ -67,14 +73,14 @@ def sweep(
         values["runs"],
         f"{1e3 * values['duration']:g}ms",
     )
-    earlier = _earlier(save, asked.settings)
+    earlier = _earlier(output, asked.settings)
     workload, rounds = find_workload(), asked.rounds
 
     def show(done: int, of: int) -> None:
         if done % (of // rounds) == 0:
             note(f"{done // (of // rounds)} of {rounds} rounds")
 
-    with _appended(save) as stream:
+    with _appended(output) as stream:
         samples = engine.run(asked, workload, show)
         stream.write(engine.written(samples, heading=not earlier))
     every = [*earlier, *samples]
@@ -91,23 +97,23 @@ def sweep(
     return DONE
 
 
-def _appended(save: str | None) -> TextIO:
-    """The file of ``--save``, opened before anything runs."""
+def _appended(path: str | None) -> TextIO:
+    """The file of ``--output``, opened before anything runs."""
     try:
-        return open(save or os.devnull, "a", encoding="utf-8")
+        return open(path or os.devnull, "a", encoding="utf-8")
     except OSError as error:
-        raise cannot_write(save, error, "--save") from None
+        raise cannot_write(path, error, "--output") from None
 
 
-def _earlier(save: str | None, settings: Iterable[str]) -> list[SweepRun]:
+def _earlier(path: str | None, settings: Iterable[str]) -> list[SweepRun]:
     """The runs that the file holds already, of other settings."""
     from linewright.trial import workload_sweep as engine
 
-    if save is None or not os.path.exists(save) or not os.path.getsize(save):
+    if path is None or not os.path.exists(path) or not os.path.getsize(path):
         return []
-    earlier = engine.read(bounded.read_text(save), save)
+    earlier = engine.read(bounded.read_text(path), path)
     if taken := {s.setting for s in earlier} & set(settings):
-        raise UserError(f"setting {min(taken)} is in {save} already", "--settings", "another name")
+        raise UserError(f"setting {min(taken)} is in {path} already", "--settings", "another name")
     return earlier
 
 

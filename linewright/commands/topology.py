@@ -15,7 +15,7 @@ from linewright.run.registry import open_target
 from linewright.show.console import console_for
 from linewright.units import cpu_text
 
-ORDER = 40
+ORDER = 20
 COLUMNS = ("core", "cluster", "l3", "socket", "node", "capacity", "midr")
 MOST_PAIRS = 16
 """Pairs listed per class before only their number is."""

@@ -20,7 +20,7 @@ from linewright.run.probe_questions import error_text, exit_text
 from linewright.run.programs import find_torture
 from linewright.say.words import in_english
 
-ORDER = 80
+ORDER = 43
 PARAMETERS = (
     Parameter("seconds", "count", 10, "how long; 0: the directed cases only", 0, 86_400),
     Parameter("readers", "count", 4, "threads that read", 1, 128),

@@ -23,7 +23,7 @@ from linewright.show.console import console_for, note, print_json
 from linewright.trial.switching import SwitchProblem
 from linewright.trial.trial_place import TrialPlace
 
-ORDER = 35
+ORDER = 11
 CONTEXT = {"ignore_unknown_options": False, "allow_interspersed_args": False}
 PARAMETERS = (
     Parameter(
@@ -67,9 +67,11 @@ MetricOption = Annotated[
 HigherOption = Annotated[
     bool, typer.Option("--higher-is-better", help="The metric is a rate: more is better.")
 ]
-SaveOption = Annotated[
+OutputOption = Annotated[
     str | None,
     typer.Option(
+        "--output",
+        "-o",
         help="Trial file; an existing one of the same program gets another session.",
         show_default="results/trial-TIME.jsonl",
     ),
@@ -107,7 +109,7 @@ def trial(
     metric: MetricOption = "wall",
     higher_is_better: HigherOption = False,
     on: Elsewhere = None,
-    save: SaveOption = None,
+    output: OutputOption = None,
     more: set_option(PARAMETERS) = None,
     resume: ResumeTrialOption = None,
     as_json: AsJson = False,
@@ -144,9 +146,9 @@ def trial(
         elif others:
             named = named_settings.of_commands([command, *others])
         else:
-            named = named_settings.named(settings, env, command[0], save is not None, there)
+            named = named_settings.named(settings, env, command[0], output is not None, there)
         session = _session(command, named, there, **asked)
-        writer = _file(save, session, there)
+        writer = _file(output, session, there)
         if text := too_few(runs, len(named), "--runs "):
             note(text)
         with there.watched() if pad else nullcontext() as unseen:
@@ -200,7 +202,7 @@ def _session(command: list[str], named: list, there: TrialPlace, **more: object)
     )
 
 
-def _file(save: str | None, session, there: TrialPlace):
+def _file(path: str | None, session, there: TrialPlace):
     """A writer to the trial file, with the session's line to be written first; an existing file
     must fit."""
     from linewright.records import files as records
@@ -208,13 +210,13 @@ def _file(save: str | None, session, there: TrialPlace):
 
     for setting in session.settings:
         there.find((setting.command or session.command)[0])
-    if save is not None and os.path.exists(save):
-        known = trial_file.read(save, note)
-        trial_file.check_same(known.sessions[0], session, save)
-        return trial_file.append_to(known, "--save")
+    if path is not None and os.path.exists(path):
+        known = trial_file.read(path, note)
+        trial_file.check_same(known.sessions[0], session, path)
+        return trial_file.append_to(known, "--output")
     return records.create(
-        save or records.new_path(f"trial-{records.moment()}-{secrets.token_hex(2)}", "--save"),
-        "--save",
+        path or records.new_path(f"trial-{records.moment()}-{secrets.token_hex(2)}", "--output"),
+        "--output",
     )
 
 
@@ -232,7 +234,7 @@ def _resume(path: str, limit_s: float | None, as_json: bool) -> int:
                     f"{path} was begun on another boot or machine ({session.cpu_model}, "
                     f"{session.kernel})",
                     "--resume",
-                    "--save on each boot, then linewright compare",
+                    "--output on each boot, then linewright compare",
                 )
         writer = trial_file.append_to(known, "--resume")
         return _run(session, samples, there, writer, limit_s, as_json, begun=True)

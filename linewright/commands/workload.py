@@ -15,10 +15,30 @@ from linewright.errors import UserError
 from linewright.run.place import open_place
 from linewright.run.programs import find_workload
 
-ORDER = 36
+ORDER = 41
 CONTEXT = {"ignore_unknown_options": True, "help_option_names": []}
+KINDS = {
+    "refcount": "get a reference and put it",
+    "spinlock": "test-and-set, waiting by reads",
+    "ticket": "first come, first served",
+    "mcs": "a queue in which each thread polls a word of its own",
+    "rwlock": "readers and writers, with one counter",
+    "hash-bucket": "a waiter is queued in a bucket, moved to another, and woken",
+    "handoff": "one turn of a word that goes round all threads",
+    "futex-hash": "a wait that finds another value than it expects",
+    "futex-wake": "waiters woken one by one",
+    "futex-wake-parallel": "as many wakers as waiters",
+    "futex-requeue": "a waiter is moved to another bucket",
+    "futex-lock-pi": "a lock with priority inheritance",
+}
+"""What linewright-workload has, by its names."""
 SETTINGS = ("LINEWRIGHT_ATOMICS", "LINEWRIGHT_RSEQ", "LINEWRIGHT_VERBOSE")
 """Variables of the library that go along to another machine."""
+
+
+def kinds_named(incomplete: str) -> list[str]:
+    """Workloads, for the shell to complete."""
+    return [name for name in KINDS if name.startswith(incomplete)]
 
 
 def workload(
@@ -28,6 +48,7 @@ def workload(
             metavar="KIND [OPTIONS]",
             help="Workload and options: `linewright workload --help` has them.",
             show_default=False,
+            autocompletion=kinds_named,
         ),
     ] = None,
     on: Elsewhere = None,
@@ -41,7 +62,7 @@ def workload(
         raise UserError(
             "no workload named",
             "workload",
-            "linewright workload KIND; workload --help lists the kinds",
+            "linewright workload KIND; linewright list has the kinds",
         )
     if on is not None and on != "local":
         return _elsewhere(on, arguments)

@@ -114,8 +114,24 @@ def known() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder().glob("*.toml"))}
 
 
+def listing() -> tuple[str, dict[str, str]]:
+    """What each machine is, for `linewright list`, and what names one."""
+    machines = {name: load(path) for name, path in known().items()}
+    about = {
+        name: f"{'calibrated' if machine.calibrated else 'example'}: {machine.title} "
+        f"({machine.arch}, {machine.topology.cores} cores)"
+        for name, machine in machines.items()
+    }
+    return "Machines, for `measure --on model:NAME` and `model machines NAME`", about
+
+
+def named(incomplete: str) -> list[str]:
+    """Machines that come along, for the shell to complete."""
+    return [name for name in known() if name.startswith(incomplete)]
+
+
 def calibrated() -> list[str]:
-    """Names of those that plans run on; the others are examples for `linewright explain`."""
+    """Names of those that plans run on; the others are examples for `linewright model explain`."""
     return [name for name, path in known().items() if load(path).calibrated]
 
 
@@ -197,7 +213,12 @@ def _check_constants(machine: Machine, kinds: Mapping[str, ConstantKind], where:
         raise UserError(f"constant {name} is missing", where, kinds[name].meaning)
     sources = ", ".join(machine.sources) or "none"
     for name, c in machine.constants.items():
-        need(name in kinds, f"no constant {name!r}", where, "`linewright machines NAME` has all")
+        need(
+            name in kinds,
+            f"no constant {name!r}",
+            where,
+            "`linewright model machines NAME` has all",
+        )
         kind, of = kinds[name], f"constant {name}"
         need(c.unit == kind.unit, f"{of} is in {c.unit}", where, f"its unit is {kind.unit}")
         for value in (c.low, c.value, c.high):

@@ -13,6 +13,7 @@ WING = Wing(
         )
     },
     extras={"calibration": ("emcee", "scipy"), "fleet": ("distributed", "scipy")},
+    listing="linewright.model.machine_file:listing",
     cell_columns="linewright.model.drawn_figures:COLUMNS",
     cell_lines="linewright.model.drawn_figures:lines",
     flags="linewright.model.drawn_figures:FLAGS",

@@ -109,7 +109,7 @@ def build(request: Request, target: Target) -> Plan:
     plan = _from_file(request) if of_file else _from_registry(request, target, topology)
     if not plan.cells:
         what = f"plan {plan.name} has no operations for {target.name}"
-        raise UserError(what, f"--plan {plan.name}", "`linewright plans` lists the others")
+        raise UserError(what, f"--plan {plan.name}", "`linewright list` lists the others")
     given = {"cpus": list(request.cpus) or None, "counters": list(request.counters) or None}
     given |= {"precision": request.precision, "seed": request.seed}
     changes = {key: value for key, value in given.items() if value is not None}

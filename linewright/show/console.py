@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
+import unicodedata
 from typing import TextIO
 
 import msgspec
@@ -51,6 +52,26 @@ def console_for(stream: TextIO) -> Console:
 def width_of(console: Console) -> int:
     """The columns that a screen uses of a terminal or pipe."""
     return max(NARROWEST, min(WIDEST, console.width))
+
+
+LIKE = {
+    "–": "-", "—": "-", "−": "-", "×": "x", "·": "|", "…": "...", "±": "+-", "µ": "u", "√": "sqrt ",
+    "↔": "<->", "↕": "^v", "→": "->", "↑": "^", "↓": "v", "≥": ">=", "≤": "<=", "≈": "~", "⁴": "^4",
+    "⁶": "^6", "▶": ">", "█": "#", "░": ".", "π": "pi", "“": '"', "”": '"', "’": "'",
+}  # fmt: skip
+"""What is printed for a sign of ours that an encoding lacks."""
+
+
+def likeness(error: UnicodeError) -> tuple[str, int]:
+    """The error handler of what is printed: a sign's likeness, a letter without its accent, and
+    `?` only for what has neither."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    said = ""
+    for sign in error.object[error.start : error.end]:
+        bare = unicodedata.normalize("NFKD", sign).encode("ascii", "ignore").decode()
+        said += LIKE.get(sign) or bare or "?"
+    return said, error.end
 
 
 def encodes(text: str, encoding: str) -> bool:

@@ -4,11 +4,14 @@ the option."""
 
 from __future__ import annotations
 
+import io
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import BinaryIO
 
-from linewright.errors import UserError, cannot_write
+from linewright.errors import RunError, UserError, cannot_write
 from linewright.records.files import is_special
 
 
@@ -37,6 +40,26 @@ def check_folder(path: str, where: str = "--output") -> None:
         raise UserError(
             f"cannot write {path}: no such directory", where, "name a file in one that exists"
         )
+
+
+@contextmanager
+def written(path: str) -> Iterator[None]:
+    """Write what is printed meanwhile into a new file, or for `-` to standard output. What fails
+    before its end leaves no file."""
+    if path == "-":
+        yield
+        return
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with redirect_stdout(printed):
+        yield
+        printed.flush()
+    try:
+        with open_new(path) as file:
+            file.write(printed.buffer.getvalue())
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise RunError(f"{path}: {error.strerror or error}") from None
 
 
 def write(path: str | Path, data: str | bytes, where: str = "--output", allowed: str = "") -> None:

@@ -77,7 +77,7 @@ def run(
 def _sample(
     asked: SweepPlan, workload: Path, program: str, threads: int, name: str, number: int
 ) -> SweepRun:
-    words = [program, "--threads", str(threads), "--duration", asked.duration, "--format", "json"]
+    words = [program, "--threads", str(threads), "--duration", asked.duration, "--json"]
     words += ["--seed", str(number + 1)]
     done = subprocess.run(
         [workload, *words],

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from linewright.find.results import Result
     from linewright.say.document import Document
 
-ORDER = 34
+ORDER = 10
 CONTEXT = {"ignore_unknown_options": False, "allow_interspersed_args": False}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`linewright calibrate`: fit a described machine's constants to records, and say
+"""`linewright model calibrate`: fit a described machine's constants to records, and say
 what the data pin."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from linewright.show.console import note
 from linewright.show.new_file import check_new, write
 from linewright.wings import need_extra
 
-ORDER = 61
+ORDER = 31
 PARAMETERS = (
     Parameter(
         "steps", "count", 300,
@@ -43,7 +43,14 @@ def calibrate(
         str,
         typer.Argument(metavar="DATA", help="Record file of the machine."),
     ],
-    start: Annotated[str, typer.Option("--from", help="Machine, or machine file, to begin with.")],
+    start: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            help="Machine, or machine file, to begin with.",
+            autocompletion=machine_file.named,
+        ),
+    ],
     output: Annotated[str, typer.Option("--output", "-o", help="Machine file to write.")],
     only: Annotated[
         list[str] | None, typer.Option(help="Cells to fit: a shell glob; repeatable.")
@@ -105,7 +112,7 @@ def _fitted(
         if steps:
             fit = posterior.sample(fit, machine, used, executor, parts, note, steps)
         folds = _folds(executor, machine, found, fitting, program)
-        source = f"`linewright calibrate` with {len(used)} cells of {table}, {_today()}"
+        source = f"`linewright model calibrate` with {len(used)} cells of {table}, {_today()}"
         result = calibration.fitted(machine, fit, used, source, "")
         figures = simulator.ask(machine_file.resolve(result), calibration.plan_of(found))
         never = [o for o, reason in zip(found, reasons, strict=True) if reason and not o.unsteady]

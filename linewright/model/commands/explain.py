@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`linewright explain`: the story of one simulated cell, and its Chrome trace."""
+"""`linewright model explain`: the story of one simulated cell, and its Chrome trace."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from linewright.commands._options import targets_named
 from linewright.errors import BAD_REQUEST, DONE, RunError, UserError
 from linewright.run.probe_questions import error_text
 from linewright.schema import Plan, Record
@@ -18,7 +19,7 @@ from linewright.show.new_file import check_folder, check_new, write
 if TYPE_CHECKING:
     from linewright.model.simulated_target import ModelTarget
 
-ORDER = 62
+ORDER = 32
 
 
 def explain(
@@ -28,7 +29,10 @@ def explain(
             metavar="CELL", help="Id of a cell, as records and `measure --dry-run` show it."
         ),
     ],
-    on: Annotated[str, typer.Option(help="The simulated machine: model:NAME.")],
+    on: Annotated[
+        str,
+        typer.Option(help="The simulated machine: model:NAME.", autocompletion=targets_named),
+    ],
     trace: Annotated[
         str | None,
         typer.Option(help="Write a Chrome trace of 60 operations here; it opens in Perfetto."),

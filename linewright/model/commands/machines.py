@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`linewright machines`: the described machines, and what is known of each one's constants."""
+"""`linewright model machines`: what is known of a described machine's constants."""
 
 from __future__ import annotations
 
@@ -15,40 +15,33 @@ from linewright import numbers
 from linewright.errors import DONE
 from linewright.model import machine_file
 from linewright.model.constants import DISTANCES, KINDS
-from linewright.model.machine_file import CLASSES, STATES, Constant, Machine, need
+from linewright.model.machine_file import CLASSES, STATES, Constant, Machine
 from linewright.show.console import console_for, width_of
 
-ORDER = 60
+ORDER = 30
 
 
 def machines(
     name: Annotated[
-        str | None,
+        str,
         typer.Argument(
-            metavar="NAME", help="Machine to explain, or a machine file.", show_default="list all"
+            metavar="NAME",
+            help="A machine, as `linewright list` names them, or a machine file.",
+            show_default=False,
+            autocompletion=machine_file.named,
         ),
-    ] = None,
+    ],
     as_toml: Annotated[
         bool,
         typer.Option("--toml", help="Print it as a machine file, to change and to measure on."),
     ] = False,
 ) -> int:
-    """List the described machines, or explain one: constants, intervals, provenance, sources."""
-    width = width_of(console_for(sys.stdout))
-    if name is None:
-        need(not as_toml, "no machine named", "machines", "linewright machines NAME --toml")
-        for key, path in machine_file.known().items():
-            machine = machine_file.load(path)
-            kind = "calibrated" if machine.calibrated else "example"
-            start = f"{key:20} {machine.arch:6} {machine.topology.cores:3} cores  {kind:10}  "
-            lines = textwrap.wrap(machine.title, max(30, width - len(start)))
-            print(start + f"\n{' ' * len(start)}".join(lines))
-        return DONE
-    machine = machine_file.find(name, "machines NAME")
+    """Show a described machine: constants, intervals, provenance, sources."""
+    machine = machine_file.find(name, "model machines")
     if as_toml:
         print(machine_file.to_toml(machine), end="")
         return DONE
-    for line in _lines(machine, width):
+    for line in _lines(machine, width_of(console_for(sys.stdout))):
         print(line)
     return DONE
 
@@ -58,7 +51,7 @@ def _lines(machine: Machine, width: int) -> Iterator[str]:
     from linewright.model import story  # imports NumPy
 
     shape = machine.topology
-    bounds = "not calibrated: an example for `linewright explain`, which says bounds"
+    bounds = "not calibrated: an example for `linewright model explain`, which says bounds"
     kind = "calibrated" if machine.calibrated else bounds
     homes = f"{shape.homes} home{'s' if shape.homes > 1 else ''}"
     central = " and one half-way between the caches of each socket" if shape.central_homes else ""

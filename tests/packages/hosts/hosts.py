@@ -138,7 +138,7 @@ def tried(command: Command, host: str, arch: str, there: str) -> None:
         "warmup=0",
         "--metric",
         r"rate (\d+)",
-        "--save",
+        "--output",
         f"{host}-t.jsonl",
         "--json",
         "--",

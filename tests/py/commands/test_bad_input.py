@@ -26,7 +26,7 @@ def plan_file(directory: Path, **changes: object) -> str:
         (["--plan", "quik"], ["--plan", "'quik'", "allowed: ", "quick"]),
         (["--on", "moon"], ["--on", "'moon'", "allowed: local"]),
         (["--on", "local:1"], ["--on", "local"]),
-        (["--format", "xml"], ["--format", "'xml'", "table, plain, json, csv"]),
+        (["--format", "xml"], ["--format", "'xml'", "table, plain, csv"]),
         (["--only", "lok_add"], ["--only", "'lok_add'", "lock_add", "same_line"]),
         (["--only", "lock_add", "--only", "w7"], ["--only", "'w7'", "w20"]),
         (["--set", "colour=red"], ["--set", "'colour=red'", "work="]),
@@ -73,7 +73,7 @@ def test_measure(command, words: list[str], messages: list[str]):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["plans", "slow"], "'slow'"),
+        (["list", "slow"], "'slow'"),
         (["schema", "table"], "allowed: plan, context, record"),
         (["show", "absent.jsonl"], "absent.jsonl: No such file"),
         (["show", "/bin/true"], "/bin/true:1: not a record file"),
@@ -201,7 +201,16 @@ def test_a_form_that_this_cpu_lacks_is_reported_and_not_executed(command):
     assert "unavailable: stadd (" in answer.stdout and "this CPU lacks lse" in answer.stdout
 
 
-def test_a_locale_without_the_tables_signs_still_gets_the_table(command):
-    done = command.apart("topology", env=command.environment() | {"PYTHONIOENCODING": "latin-1"})
-    assert done.returncode == 0, done.stderr
-    assert "?     yes" in done.stdout
+@pytest.mark.parametrize(
+    "locale", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}, {"LANG": "POSIX"}]
+)
+def test_a_locale_without_our_signs_gets_their_likeness(command, locale: dict[str, str]):
+    environment = {
+        key: value
+        for key, value in command.environment().items()
+        if not key.startswith(("LC_", "LANG"))
+    }
+    for words in (["topology"], ["list"], ["--help"]):
+        done = command.apart(*words, env=environment | locale)
+        assert done.returncode == 0 and done.stdout.isascii() and "?" not in done.stdout, done
+    assert "-     yes" in command.apart("topology", env=environment | locale).stdout

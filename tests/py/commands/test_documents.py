@@ -29,8 +29,8 @@ def words(name: str, folder: Path) -> list[str]:
     if name == "trial":
         return ["--json", "--env", "A=1", "--runs", "2", "--", "/bin/true"]
     if name == "compare":
-        return [*files(folder), "--format", "json"]
-    return [files(folder)[0], "--json"] if name == "advise" else [files(folder)[0], "--format=json"]
+        return [*files(folder), "--json"]
+    return [files(folder)[0], "--json"]
 
 
 def documents(name: str, said: Any) -> list[dict]:

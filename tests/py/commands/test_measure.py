@@ -107,9 +107,7 @@ def test_records_on_standard_output(command):
 
 
 def test_formats_for_programs(command, out: Path):
-    found = json.loads(
-        command("measure", "--only", "lock_add", "-o", "r.jsonl", "--format", "json").stdout
-    )
+    found = json.loads(command("measure", "--only", "lock_add", "-o", "r.jsonl", "--json").stdout)
     table = list(csv.DictReader(io.StringIO(command("show", "r.jsonl", "--format", "csv").stdout)))
     assert [cell["id"] for cell in found["cells"]] == [row["id"] for row in table]
     assert found["contexts"][0]["cpu_model"] == "Fake" and isinstance(found["verdict"], list)
@@ -656,10 +654,10 @@ def test_topology_and_plans(real):
     rows = [line.split() for line in said.splitlines() if line.split()[-1] in ("yes", "no")]
     usable = [int(row[0]) for row in rows if row[-1] == "yes"]
     assert usable == sorted(os.sched_getaffinity(0)) and "usable: " in said
-    listed = json.loads(real("plans", "--json").stdout)
+    listed = json.loads(real("list", "--json").stdout)["plans"]
     quick = next(plan for plan in listed if plan["name"] == "quick")
     assert quick["cells"] > 50 and quick["least_s"] <= quick["budget_s"] <= 60
-    (real.directory / "p.json").write_text(real("plans", "quick", "--json").stdout)
+    (real.directory / "p.json").write_text(real("list", "quick", "--json").stdout)
     assert (
         real("measure", "--plan", "p.json", "--dry-run").stdout
         == real("measure", "--dry-run").stdout

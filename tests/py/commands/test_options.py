@@ -46,14 +46,14 @@ of ``--set``."""
 CELL = "add/lock_add/u64/full/same_line/ci0/w0/auto/l8/t2"
 SIMULATED = "add/stadd/u64/relaxed/none/ci0/w0/auto/l1/t1"
 TRIAL = "trial --env A=1 --env A=2 --runs 2 --set warmup=0"
-CALIBRATE = "calibrate table.jsonl --from arm64-server-2025 -o m.toml"
+CALIBRATE = "model calibrate table.jsonl --from arm64-server-2025 -o m.toml"
 LINES = {
     "measure": "measure --only plain_add --set launches=1 -o new.jsonl {}",
     "show": "show r.jsonl {}",
-    "machines": "machines xeon-2009 {}",
-    "calibrate": f"{CALIBRATE} {{}}",
-    "explain": f"explain {SIMULATED} --on model:arm64-server-2025 {{}}",
-    "plans": "plans {}",
+    "model machines": "model machines xeon-2009 {}",
+    "model calibrate": f"{CALIBRATE} {{}}",
+    "model explain": f"model explain {SIMULATED} --on model:arm64-server-2025 {{}}",
+    "list": "list {}",
     "report": "report r.jsonl -o new.html {}",
     "advise": "advise r.jsonl {}",
     "find": "find {} -- true",
@@ -61,7 +61,6 @@ LINES = {
     "workload": "workload {} ticket --threads 1 --duration 10ms",
     "sweep": "sweep futex-wake --set threads=1 --set duration=10ms {}",
     "compare": "compare r.jsonl r2.jsonl {}",
-    "export": "export r.jsonl -o new.csv {}",
     "run": "run {} sh -c true",
     "inspect": "inspect /bin/true {}",
     "torture": "torture srcu --set seconds=0 {}",
@@ -84,16 +83,17 @@ VALUES = {
     },
     "show": {
         "--why": (CELL, "nothing"),
-        "--format": ("json", "xml"),
+        "--format": ("plain", "xml"),
+        "--output": ("other.csv", "absent/r.csv"),
         "--only": ("lock_add", "nothing"),
     },
-    "calibrate": {
+    "model calibrate": {
         "--from": ("xeon-2009", "nowhere"),
         "--output": ("other.toml", "r.jsonl"),
         "--only": ("*/none/*", "nothing"),
         "--set": ("steps=0", "steps=many"),
     },
-    "explain": {
+    "model explain": {
         "--on": ("model:arm64-server-2025", "model:nowhere"),
         "--trace": ("t.json", "absent/t.json"),
     },
@@ -116,14 +116,14 @@ VALUES = {
         "--runs": ("3", "none"),
         "--metric": ("cpu", "("),
         "--on": ("exec:env", "moon"),
-        "--save": ("new.jsonl", "absent/t.jsonl"),
+        "--output": ("new.jsonl", "absent/t.jsonl"),
         "--set": ("seed=1", "colour=red"),
         "--resume": ("trial --resume t.jsonl", "trial --resume absent.jsonl"),
     },
     "workload": {"--on": ("exec:env", "moon")},
     "sweep": {
         "--settings": ("off:default", "default//x"),
-        "--save": ("runs.csv", "absent/runs.csv"),
+        "--output": ("runs.csv", "absent/runs.csv"),
         "--set": ("runs=2", "runs=none"),
     },
     "compare": {
@@ -132,11 +132,6 @@ VALUES = {
         "--fail-above": ("5%,undecided", "much"),
         "--format": ("csv", "xml"),
         "--html": ("c.html", "absent/c.html"),
-        "--only": ("lock_add", "nothing"),
-    },
-    "export": {
-        "--format": ("csv", "xml"),
-        "--output": ("other.csv", "absent/r.csv"),
         "--only": ("lock_add", "nothing"),
     },
     "run": {"--atomics": ("llsc", "near")},
@@ -151,7 +146,9 @@ VALUES = {
 """By command and option: a right value, and one that cannot be (None where only another machine
 can know)."""
 PARSED = {
-    *(("calibrate", option) for option in VALUES["calibrate"]),  # model/test_calibration.py
+    *(
+        ("model calibrate", option) for option in VALUES["model calibrate"]
+    ),  # model/test_calibration.py
     ("run", "--atomics"),  # elf/test_run.py, as on arm64
     ("trial", "--settings"),
     ("find", "--on"),
@@ -166,7 +163,7 @@ PARSED = {
     ("compare", "--launches"),
 }
 """Right values that are parsed here and run elsewhere: they take other machines, or minutes."""
-NEEDED = {"explain": find_model, "find": find_sampler, "sweep": find_workload}
+NEEDED = {"model explain": find_model, "find": find_sampler, "sweep": find_workload}
 EVERY = [
     (name, max(parameter.opts, key=len))
     for name, command in COMMANDS.items()
@@ -244,7 +241,7 @@ def test_a_right_value_is_taken(here, name: str, option: str):
         begun = ["measure", "--only", "plain_add", "--set", "launches=1", "-o", "begun.jsonl"]
         assert here(*begun).returncode == 0
     if line == "trial --resume t.jsonl":
-        assert here(*shlex.split(f"{TRIAL} --save t.jsonl -- true")).returncode == 0
+        assert here(*shlex.split(f"{TRIAL} --output t.jsonl -- true")).returncode == 0
     words = shlex.split(line)
     done = here.apart(*words) if name in TAKES_ITS_PLACE else here(*words)
     assert done.returncode in (0, 1), (line, done.stderr)
@@ -351,9 +348,9 @@ def test_what_a_result_says_to_type_can_be_typed(real, name: str):
     write(here.directory / "few.jsonl", *few)
     said = ""
     for words in (
-        *(("show", file, "--format", "json") for file in ("r.jsonl", "few.jsonl")),
+        *(("show", file, "--json") for file in ("r.jsonl", "few.jsonl")),
         *(("advise", file, "--json") for file in ("r.jsonl", "few.jsonl")),
-        ("compare", "r.jsonl", "few.jsonl", "--format", "json"),
+        ("compare", "r.jsonl", "few.jsonl", "--json"),
         *(("show", file) for file in ("r.jsonl", "few.jsonl")),
     ):
         answer = here(*words, columns=400)
@@ -371,7 +368,7 @@ def test_more_launches_are_taken_by_every_plan_and_machine_that_a_result_names(c
     answer = command(*simulated, "--plan", "published", "--set", "launches=8")
     assert answer.returncode == 0, answer.stderr
     assert "each in 8 launches" in answer.stdout
-    (command.directory / "p.json").write_text(command("plans", "quick", "--json").stdout)
+    (command.directory / "p.json").write_text(command("list", "quick", "--json").stdout)
     answer = command("measure", "--dry-run", "--plan", "p.json", "--set", "launches=3")
     assert answer.returncode == 0 and "each in 3 launches" in answer.stdout, answer.stderr
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from linewright.commands import workload
 from support import waiting
 from support.places import ROOT
 
@@ -49,7 +50,7 @@ def as_json(done: subprocess.CompletedProcess[str]) -> dict:
 
 @pytest.mark.parametrize("kind", KINDS + FUTEX)
 def test_json_adds_up_and_says_that_it_was_verified(run, kind) -> None:
-    options = ("--threads", 3, "--time-every", 1, "--seed", 5, "--format", "json")
+    options = ("--threads", 3, "--time-every", 1, "--seed", 5, "--json")
     for ms in (20, 200, 2000, 20_000):  # beside other programs a short window may see nothing
         found = as_json(run(kind, "--duration", f"{ms}ms", *options))
         if found["operations"]:
@@ -73,7 +74,7 @@ def test_json_adds_up_and_says_that_it_was_verified(run, kind) -> None:
 
 
 def test_256_waiters_on_however_few_cpus_end_and_are_verified(run) -> None:
-    found = as_json(run("hash-bucket", "--threads", 256, "--duration", "50ms", "--format", "json"))
+    found = as_json(run("hash-bucket", "--threads", 256, "--duration", "50ms", "--json"))
     assert found["verified"] and found["rounds"]["count"] >= 1 and found["yields"]
 
 
@@ -106,8 +107,7 @@ def test_the_command_is_the_program(built, command) -> None:
                 "10",
                 "--duration",
                 "20ms",
-                "--format",
-                "json",
+                "--json",
             )
         )["critical"]["iterations"]
         == 10
@@ -167,7 +167,7 @@ def test_one_workload_in_a_trial(built, command) -> None:
         (("mcs", "--seed", "-1"), "--seed"),
         (("mcs", "--seed", "9" * 30), "--seed"),
         (("rwlock", "--write-percent", "101"), "0 … 100"),
-        (("mcs", "--format", "xml"), "json"),
+        (("mcs", "--json=xml"), "--json"),
         (("mcs", "--bogus"), "--bogus"),
         (("mcs", "ticket"), "ticket"),
         (("mcs", "--wait", "spin", "-t", "1024"), "--wait"),
@@ -231,10 +231,15 @@ def test_arm64_runs_under_every_kind_of_setting(cpu, setting) -> None:
                 "2",
                 "--duration",
                 "20ms",
-                "--format",
-                "json",
+                "--json",
             ],
             env=os.environ | {"LINEWRIGHT_ATOMICS": setting},
         )
         assert done.returncode == 0, (kind, done.stdout, done.stderr)
         assert setting in json.loads(done.stdout)["policy"]
+
+
+def test_the_list_has_the_programs_kinds(run):
+    said = " ".join(run("--help").stdout.split())
+    named = re.search(r"KIND TEXT REQUIRED ((?:[a-z-]+, )*[a-z-]+)", said)[1]
+    assert set(named.split(", ")) == set(workload.KINDS) == {*KINDS, *FUTEX}

@@ -71,7 +71,7 @@ def test_a_file_says_how_it_was_measured(command, old):
 
 def test_other_options_are_measured_again_in_turns(command, old):
     before = old.read_bytes()
-    answer = against(command, "--set", "lines=2", "--set", "seed=7", "--format", "json")
+    answer = against(command, "--set", "lines=2", "--set", "seed=7", "--json")
     assert answer.returncode == 0, answer.stderr
     assert "is measured again, in turns" in answer.stderr and "of two times" not in answer.stderr
     found = json.loads(answer.stdout)

@@ -69,7 +69,7 @@ def test_a_run_against_itself_has_no_difference(command, pair):
 
 
 def test_json_and_csv_say_the_same(command, pair):
-    told = json.loads(command("compare", *pair, "--format", "json").stdout)
+    told = json.loads(command("compare", *pair, "--json").stdout)
     rows = list(csv.DictReader(io.StringIO(command("compare", *pair, "--format", "csv").stdout)))
     assert [r["id"] for r in told["rows"]] == [r["id"] for r in rows]
     assert [r["answer"] for r in rows] == ["slower", "cheaper", "same", "same"]
@@ -110,12 +110,12 @@ def test_a_cell_that_became_wrong_fails_whatever_the_limit(command, pair):
 
 def test_several_files_share_one_baseline_and_one_correction(command, pair):
     third = run(command.directory, "c.jsonl", {0: 1.0, 7: 1.0}, 4)
-    answer = command("compare", *pair, third, "--format", "json")
+    answer = command("compare", *pair, third, "--json")
     told = json.loads(answer.stdout)
     assert [side["file"] for side in told["others"]] == ["b.jsonl", "c.jsonl"]
     assert sum(row["p"] is not None for row in told["rows"]) == 5
     assert len(told["others"][1]["missing"]) == 3 and len(told["others"][1]["added"]) == 1
-    alone = json.loads(command("compare", *pair, "--format", "json").stdout)
+    alone = json.loads(command("compare", *pair, "--json").stdout)
     by_id = {r["id"]: r["p"] for r in alone["rows"]}
     assert all(r["p"] >= by_id[r["id"]] for r in told["rows"] if r["file"] == "b.jsonl"), (
         "more comparisons, less certain"
@@ -209,7 +209,7 @@ def test_another_frequency_is_told(command, pair):
         (["a.jsonl", "absent.jsonl"], ["absent.jsonl", "No such file"]),
         (["a.jsonl", "b.jsonl", "--fail-above", "5"], ["--fail-above", "'5'", "0% to 100%"]),
         (["a.jsonl", "b.jsonl", "--fail-above", "nan"], ["--fail-above", "'nan'"]),
-        (["a.jsonl", "b.jsonl", "--format", "xml"], ["--format", "table, json, csv"]),
+        (["a.jsonl", "b.jsonl", "--format", "xml"], ["--format", "table, csv"]),
         (["a.jsonl", "b.jsonl", "--only", "ldadd"], ["--only", "'ldadd'"]),
         (["never.jsonl", "b.jsonl", "--html", "absent/c.html"], ["--html", "cannot write"]),
         (["a.jsonl", "two.jsonl"], ["two.jsonl", "2 machines"]),
@@ -311,7 +311,7 @@ def test_undecided_cells_never_pass_for_the_same(command):
         and "within it; --fail-above 5%,undecided counts them as failed" in flat(relaxed.stdout)
         and "check: passed" not in flat(relaxed.stdout)
     )
-    told = json.loads(command("compare", *names, "--fail-above", "5%", "--format", "json").stdout)
+    told = json.loads(command("compare", *names, "--fail-above", "5%", "--json").stdout)
     assert len(told["undecided"]) == 2 and told["failing"] == []
     for wrong in ("5%,", "5%,maybe", "undecided"):
         assert "--fail-above" in command.refused("compare", *names, "--fail-above", wrong)

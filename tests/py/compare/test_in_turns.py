@@ -53,7 +53,7 @@ def sides(command):
 
 
 def test_a_small_change_is_found_between_launches_that_differ_by_a_fifth(command, sides):
-    answer = command("compare", "--measure", *sides(1.15), "--launches", "6", "--format", "json")
+    answer = command("compare", "--measure", *sides(1.15), "--launches", "6", "--json")
     assert answer.returncode == 1, answer.stderr
     rows = {r["label"]: r["answer"] for r in json.loads(answer.stdout)["rows"]}
     assert rows == {"add stadd": "slower", "fetch_add ldadd": "same"}

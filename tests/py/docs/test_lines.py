@@ -32,10 +32,10 @@ RUN = (
     "run",
     "torture",
     "probe",
-    "explain",
     "compare",
     "schema",
-    "calibrate",
+    "model explain",
+    "model calibrate",
 )
 ELSEWHERE_RUN = {
     "measure": "docs/test_docs.py",
@@ -58,7 +58,7 @@ SHORTER = (
     (r"(--runs |--set runs=)\d+", r"\g<1>2"),
     (r"^sweep(?!.*runs=)", "sweep --set runs=2"),
     (r"^sweep", "sweep --set duration=10ms"),
-    (r"^calibrate \S+", r"\g<0> --set steps=0"),
+    (r"^model calibrate \S+", r"\g<0> --set steps=0"),
 )
 RUN_WHOLE = ("docs/users/first-fix.md",)
 """Pages whose lines need those before them: docs/test_examples.py runs them as a script."""
@@ -74,7 +74,7 @@ def lines_of(name: str) -> Iterator[str]:
     """What a page shows to be typed, without its comment; a synopsis is no line."""
     for line in command_lines((ROOT / name).read_text()):
         words = COMMAND.sub("", line).partition("  #")[0].strip()
-        if "…" not in words and words.split()[:1] and words.split()[0] in RUN:
+        if "…" not in words and words.startswith(RUN):
             yield words
 
 
@@ -181,7 +181,7 @@ def as_here(line: str) -> str:
     options = line.partition(" -- ")[0]
     if line.startswith("trial ") and "--runs" not in options:
         line = line.replace("trial ", "trial --runs 2 --set warmup=0 ", 1)
-    if line.startswith("calibrate "):  # a machine is not written over another one
+    if line.startswith("model calibrate "):  # a machine is not written over another one
         line = re.sub(r"-o \S+", f"-o found-{abs(hash(line))}.toml", line)
     return line
 

@@ -302,7 +302,7 @@ def test_fits_and_sampling_run_on_a_dask_cluster(tmp_path: Path, capsys) -> None
             "--set",
             f"scheduler={cluster.scheduler_address}",
         ]
-        assert main(["calibrate", str(table), *arguments]) == 0
+        assert main(["model", "calibrate", str(table), *arguments]) == 0
     said = capsys.readouterr().out
     assert "Cross-validation" in said and "The posterior was sampled with the model itself" in said
     machine = machine_file.load(out)
@@ -314,8 +314,18 @@ def test_fits_and_sampling_run_on_a_dask_cluster(tmp_path: Path, capsys) -> None
 def test_an_existing_machine_is_not_replaced(tmp_path: Path) -> None:
     out = tmp_path / "found.toml"
     out.write_text("")
-    assert main(["calibrate", str(TABLE), "--from", START, "-o", str(out)]) == 2
+    assert main(["model", "calibrate", str(TABLE), "--from", START, "-o", str(out)]) == 2
     assert (
-        main(["calibrate", str(TABLE), "--from", "nowhere", "-o", str(tmp_path / "other.toml")])
+        main(
+            [
+                "model",
+                "calibrate",
+                str(TABLE),
+                "--from",
+                "nowhere",
+                "-o",
+                str(tmp_path / "other.toml"),
+            ]
+        )
         == 2
     )

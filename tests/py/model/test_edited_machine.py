@@ -64,7 +64,7 @@ def test_every_edit_that_moves_an_answer_is_known() -> None:
 def explained(capsys, tmp_path: Path, text: bytes, cell: str) -> str:
     path = tmp_path / "mine.toml"
     path.write_bytes(text)
-    assert main(["explain", cell, "--on", f"model:{path}"]) == 0
+    assert main(["model", "explain", cell, "--on", f"model:{path}"]) == 0
     return capsys.readouterr().out
 
 
@@ -132,7 +132,7 @@ def test_what_an_edit_changes_is_a_band_and_what_it_does_not_is_nothing(capsys, 
         measured(tmp_path, name, f"{at}.jsonl") for at, name in enumerate((CALIBRATED, machine))
     ]
     capsys.readouterr()
-    assert main(["compare", *files, "--format", "json"]) == 1
+    assert main(["compare", *files, "--json"]) == 1
     rows = {row["id"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     for cell, row in rows.items():
         ends = [row[name] for name in ("ratio_low", "ratio", "ratio_high")]
@@ -176,7 +176,7 @@ def test_no_form_borrows_the_misses_of_another(capsys) -> None:
     ):
         assert ensemble.misses_of(machine, cell) == (machine.misses[kind] if kind else []), cell.id
     never = Cell(operation="percpu_add", form="percpu_rseq_add", lines=1, **shared)
-    assert main(["explain", never.id, "--on", f"model:{CALIBRATED}"]) == 0
+    assert main(["model", "explain", never.id, "--on", f"model:{CALIBRATED}"]) == 0
     said = capsys.readouterr().out
     assert "has no error of the model for contended percpu_rseq_add" in said
     assert "no fit had seen" not in said and "with the model's own error" not in said
@@ -226,7 +226,7 @@ def host_figures(simulator: Simulator, forms: list[str], work: int, where: str) 
 
 
 def test_what_the_model_gets_wrong_is_said_where_it_is_asked(capsys) -> None:
-    assert main(["explain", LLSC, "--on", f"model:{CALIBRATED}"]) == 0
+    assert main(["model", "explain", LLSC, "--on", f"model:{CALIBRATED}"]) == 0
     said = capsys.readouterr().out
     assert re.search(
         r"contended llsc_add that no fit had seen, the model says \d+ to \d+ % less than was",

@@ -41,7 +41,7 @@ def test_every_machine_runs_every_plan(command, machine: str, plan: str) -> None
         ("show", "--all", "sample.jsonl"),
         ("advise", "sample.jsonl"),
         ("report", "sample.jsonl", "-o", "page.html"),
-        ("explain", chosen[-1], "--on", f"model:{machine}"),
+        ("model", "explain", chosen[-1], "--on", f"model:{machine}"),
     ):
         said = whole(command, *page)
         check_sentences(said)
@@ -55,7 +55,7 @@ def test_every_machine_runs_every_plan(command, machine: str, plan: str) -> None
     words = re.sub("<script.*?</script>|<[^>]*>", " ", page, flags=re.DOTALL)
     assert refused(command, html.unescape(words)) == {}
     assert (command.directory / "page.html").stat().st_size > 0
-    check_intervals(json.loads(command("show", "sample.jsonl", "--format", "json").stdout))
+    check_intervals(json.loads(command("show", "sample.jsonl", "--json").stdout))
     check_records(command.directory / "sample.jsonl")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`linewright explain`: sentences that follow from the record, and a trace that adds up."""
+"""`linewright model explain`: sentences that follow from the record, and a trace that adds up."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RARE = "add/prfm_keep_stadd/u64/relaxed/same_line/ci1000000/nop0/auto/l1/t2"
 
 def test_what_is_said_of_a_form_of_another_architecture_can_be_typed(real) -> None:
     find_model()
-    said = real.refused("explain", STADD, "--on", "model:xeon-2009")
+    said = real.refused("model", "explain", STADD, "--on", "model:xeon-2009")
     (line,) = re.findall("`linewright (.*)`", said)
     listed = real.apart(*line.split())
     assert [form["arch"] for form in json.loads(listed.stdout) if form["name"] == "stadd"]
@@ -67,7 +67,7 @@ def test_other_texts_are_no_ids(text: str) -> None:
 
 
 def test_a_saturated_home_is_named_as_the_reason(capsys) -> None:
-    assert main(["explain", STADD, "--on", f"model:{CALIBRATED}"]) == 0
+    assert main(["model", "explain", STADD, "--on", f"model:{CALIBRATED}"]) == 0
     said = capsys.readouterr().out
     assert "waiting for the line's home to take up its request" in said
     assert "Fairness (Jain's index) is 1.00" in said
@@ -76,7 +76,7 @@ def test_a_saturated_home_is_named_as_the_reason(capsys) -> None:
 
 
 def test_modes_are_listed_and_not_averaged(capsys) -> None:
-    assert main(["explain", RARE, "--on", f"model:{CALIBRATED}"]) == 0
+    assert main(["model", "explain", RARE, "--on", f"model:{CALIBRATED}"]) == 0
     said = capsys.readouterr().out
     assert "metastable" in said
     assert "An operation takes" not in said
@@ -89,7 +89,7 @@ def test_a_timed_thread_that_starves_is_said_and_has_no_modes(capsys) -> None:
         plan = Plan(linewright_plan=2, name="try", cells=[story.cell_of(starving)])
         (figures,) = simulator.ask(machine_file.resolve(machine_file.find(CALIBRATED)), plan)
     assert figures.starved and figures.modes == []
-    assert main(["explain", starving, "--on", f"model:{CALIBRATED}"]) == 0
+    assert main(["model", "explain", starving, "--on", f"model:{CALIBRATED}"]) == 0
     said = capsys.readouterr().out
     assert "The timed thread starved" in said
     assert "An operation takes" not in said
@@ -97,24 +97,31 @@ def test_a_timed_thread_that_starves_is_said_and_has_no_modes(capsys) -> None:
 
 
 def test_many_threads_that_share_a_line_evenly_do_not_starve(capsys) -> None:
-    assert main(["explain", STADD.replace("t2", "t16"), "--on", f"model:{CALIBRATED}"]) == 0
+    assert (
+        main(["model", "explain", STADD.replace("t2", "t16"), "--on", f"model:{CALIBRATED}"]) == 0
+    )
     said = capsys.readouterr().out
     assert "Fairness (Jain's index) is 1.00" in said
     assert "starves" not in said
 
 
 def test_without_calibration_only_bounds_are_said(capsys, tmp_path: Path) -> None:
-    assert main(["explain", STADD, "--on", "model:arm64-server-generic"]) == 0
+    assert main(["model", "explain", STADD, "--on", "model:arm64-server-generic"]) == 0
     said = capsys.readouterr().out
     assert "Bounds only: " in said
     assert "An operation takes" not in said
     trace = str(tmp_path / "trace.json")
-    assert main(["explain", STADD, "--on", "model:arm64-server-generic", "--trace", trace]) == 2
+    assert (
+        main(["model", "explain", STADD, "--on", "model:arm64-server-generic", "--trace", trace])
+        == 2
+    )
 
 
 def test_the_trace_is_one_that_perfetto_opens(tmp_path: Path, capsys) -> None:
     path = tmp_path / "trace.json"
-    assert main(["explain", STADD, "--on", f"model:{CALIBRATED}", "--trace", str(path)]) == 0
+    assert (
+        main(["model", "explain", STADD, "--on", f"model:{CALIBRATED}", "--trace", str(path)]) == 0
+    )
     events = json.loads(path.read_text())["traceEvents"]
     core = sorted((e["ts"], e["dur"]) for e in events if e["ph"] == "X" and e["tid"] == 0)
     assert len(core) > 60
@@ -122,12 +129,14 @@ def test_the_trace_is_one_that_perfetto_opens(tmp_path: Path, capsys) -> None:
         assert following == pytest.approx(
             begin + length, abs=1e-6
         )  # the core is always in one phase
-    assert main(["explain", STADD, "--on", f"model:{CALIBRATED}", "--trace", str(path)]) == 2
+    assert (
+        main(["model", "explain", STADD, "--on", f"model:{CALIBRATED}", "--trace", str(path)]) == 2
+    )
 
 
 def test_only_a_simulated_machine_explains() -> None:
-    assert main(["explain", STADD, "--on", "model:nowhere"]) == 2
-    assert main(["explain", "nonsense", "--on", f"model:{CALIBRATED}"]) == 2
+    assert main(["model", "explain", STADD, "--on", "model:nowhere"]) == 2
+    assert main(["model", "explain", "nonsense", "--on", f"model:{CALIBRATED}"]) == 2
 
 
 def test_the_nearest_calibrated_cell_is_the_nearest() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is said of described machines: `linewright machines`, the list's curve, and advice on
+"""What is said of described machines: `linewright model machines`, the list's curve, and advice on
 simulated records."""
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ from support.model import CALIBRATED
 
 
 def test_every_machine_is_listed_once_with_what_it_yields(capsys) -> None:
-    assert main(["machines"]) == 0
-    lines = {
-        line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line[0] != " "
-    }
+    assert main(["list"]) == 0
+    listed = capsys.readouterr().out.partition("\nMachines, ")[2]
+    lines = {line.split()[0]: line.split()[1] for line in listed.splitlines()[1:] if line[0] != " "}
     assert set(lines) == set(machine_file.known())
-    for name, line in lines.items():
-        assert ("  example  " in line) != machine_file.find(name).calibrated, name
+    for name, kind in lines.items():
+        assert (kind == "example:") != machine_file.find(name).calibrated, name
 
 
 @pytest.mark.parametrize("columns", [80, 120])
@@ -35,10 +34,10 @@ def test_a_machine_is_explained_down_to_the_source_of_each_constant(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     machine = machine_file.find("xeon-2009")
-    assert main(["machines", "xeon-2009"]) == 0
+    assert main(["model", "machines", "xeon-2009"]) == 0
     said = capsys.readouterr().out
     words = " ".join(said.split())
-    assert "not calibrated: an example for `linewright explain`, which says bounds" in words
+    assert "not calibrated: an example for `linewright model explain`, which says bounds" in words
     assert max(map(len, said.splitlines())) <= min(columns, 100)
     assert "clusters of 2 cores, last-level caches of 2, sockets of 4; 1 home" in words
     assert "locked_drains, one_bus" in words and "upgrade_at_once" not in words
@@ -54,12 +53,12 @@ def test_a_machine_is_explained_down_to_the_source_of_each_constant(
 
 
 def test_a_machine_is_printed_as_a_file(capsys) -> None:
-    assert main(["machines", CALIBRATED, "--toml"]) == 0
+    assert main(["model", "machines", CALIBRATED, "--toml"]) == 0
     assert resolve(parse(capsys.readouterr().out.encode(), "file")) == resolve(
         machine_file.find(CALIBRATED)
     )
-    assert main(["machines", "nowhere"]) == 2
-    assert main(["machines", "--toml"]) == 2
+    assert main(["model", "machines", "nowhere"]) == 2
+    assert main(["model", "machines", "--toml"]) == 2
 
 
 @pytest.mark.slow
@@ -93,16 +92,16 @@ def test_a_saving_that_was_given_to_a_machine_is_no_prediction(capsys) -> None:
     """Its times are bounds only; what one wait saves of the published list is narrow, and known."""
     published = {"entries": 2560, "entry_bytes": 4096, "wait": "once"}
     of = Cell(operation="clean", form="dc_cvac", width_bits=8, lines=1, params=published)
-    assert main(["explain", of.id, "--on", "model:phone-2025"]) == 0
+    assert main(["model", "explain", of.id, "--on", "model:phone-2025"]) == 0
     said = capsys.readouterr().out
     low, high = map(float, re.search(r"takes ([\d.]+) to ([\d.]+) % less than", said).groups())
     assert (low, high) == (pytest.approx(64.6, abs=0.4), pytest.approx(66.6, abs=0.4))
     assert "Given to the machine, and no prediction: maintain_issue, maintain_busy and" in said
     assert "saves 64.61 % (map) and 66.60 % (unmap)" in said
     stadd = Cell(operation="add", form="stadd", lines=1)
-    assert main(["explain", stadd.id, "--on", "model:phone-2025"]) == 0
+    assert main(["model", "explain", stadd.id, "--on", "model:phone-2025"]) == 0
     assert "Given to" not in capsys.readouterr().out
-    assert main(["machines", "phone-2025"]) == 0
+    assert main(["model", "machines", "phone-2025"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "64.6 to 66.5 % at entries of 4 KiB, was given to the machine" in shown
 

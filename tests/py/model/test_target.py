@@ -56,7 +56,7 @@ def measured(path: Path) -> tuple[list[Context], list[Record]]:
 def test_measure_on_a_model_writes_records_that_say_so(plan_file, tmp_path: Path, capsys) -> None:
     out = tmp_path / "out.jsonl"
     plan = plan_file(STADD, LDADD, STADD | BESIDE)
-    measure(out, plan, "--format", "json")
+    measure(out, plan, "--json")
     said = capsys.readouterr().err
     assert f"3 cells, each in 2 launches, simulated by model:{CALIBRATED}" in said
     assert "simulating takes about " in said
@@ -93,7 +93,10 @@ def test_a_machine_without_calibration_is_refused_in_one_line(
     for plan in ("quick", "cache"):
         assert main(["measure", "--on", f"model:{name}", "--plan", plan]) == 2
         (line,) = capsys.readouterr().err.splitlines()
-        assert f"model:{name} is not calibrated: it is an example for `linewright explain`" in line
+        assert (
+            f"model:{name} is not calibrated: it is an example for `linewright model explain`"
+            in line
+        )
         assert f"model:{CALIBRATED}" in line and not list(tmp_path.glob("*.jsonl"))
 
 

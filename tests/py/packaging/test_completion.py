@@ -64,6 +64,12 @@ def offered(command, *words: str) -> list[str]:
         (["fi"], ["find"]),
         (["measure", "--pl"], ["--plan"]),
         (["show", "--wh"], ["--why"]),
+        (["measure", "--plan", "qu"], ["quick"]),
+        (["measure", "--on", "model:ph"], ["model:phone-2025"]),
+        (["list", "rm"], ["rmw"]),
+        (["workload", "tick"], ["ticket"]),
+        (["sweep", "futex-l"], ["futex-lock-pi"]),
+        (["model", "machines", "ph"], ["phone-2025"]),
     ],
 )
 def test_bash_completes(command, words: list[str], wanted: list[str]):

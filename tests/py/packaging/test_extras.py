@@ -18,9 +18,9 @@ PYPI = {"vl_convert": "vl-convert-python"}
 """Distributions that are not called like their module."""
 NEEDED = {
     "images": ("report", TABLE),
-    "parquet": ("export", TABLE, "--format", "parquet", "-o", "r.parquet"),
+    "parquet": ("show", TABLE, "--format", "parquet", "-o", "r.parquet"),
     "fleet": ("measure", "--on", "@hosts.txt"),
-    "calibration": ("calibrate", TABLE, "--from", "arm64-server-2025", "-o", "m.toml"),
+    "calibration": ("model", "calibrate", TABLE, "--from", "arm64-server-2025", "-o", "m.toml"),
 }
 """A command of each extra; what it is given need not be right, since the refusal comes first."""
 

@@ -22,7 +22,7 @@ from linewright.run.programs import find_probe
 from linewright.wings import PACKAGE, wings
 from support.analysis_samples import cell, context, launches, published, write
 
-COMMANDS = {"find": "find", "fleet": None, "model": "calibrate", "kernel": None}
+COMMANDS = {"find": "find", "fleet": None, "model": "model", "kernel": None}
 """A command of each wing that brings one."""
 
 
@@ -84,7 +84,7 @@ def test_the_core_works_without_wings(command, gone: list[str], tmp_path: Path):
         "advise table.jsonl",
         "report table.jsonl -o report.html",
         "compare run.jsonl run.jsonl",
-        "trial --env A=1 --runs 3 --save trial.jsonl -- true",
+        "trial --env A=1 --runs 3 --output trial.jsonl -- true",
     )
     done = command(gone, *lines, program=("-c", SEVERAL))
     assert done.returncode == 0, done.stderr

@@ -61,12 +61,12 @@ def test_no_text_of_a_file_drives_the_terminal(command):
     said = [
         command("show", name),
         command("show", name, "--format", "csv"),
-        command("show", name, "--format", "json"),
+        command("show", name, "--json"),
         command("advise", name),
         command("compare", name, name, "--all"),
     ]
     said += [
-        command("export", name, "--format", "csv"),
+        command("show", name, "--format", "csv"),
     ]
     for answer in said:
         assert answer.returncode == 0, answer.stderr

@@ -241,7 +241,7 @@ def test_the_script_writes_what_the_commands_take(command):
     upstream.write_text(ask("records", command.directory / "out.txt").stdout)
     table.write_text(ask("records", TABLE).stdout)
     assert "63.65" in command("show", table, "--format", "csv").stdout
-    assert "published medians, work included" in command("show", table, "--format", "json").stdout
+    assert "published medians, work included" in command("show", table, "--json").stdout
     assert command("report", table, upstream, "-o", "r.html").returncode == 0
     assert "only percentiles" in command.refused("compare", table, table)
     assert "futex-wake,48,ms,0.0907,0.0761,-16.1" in ask("futex", FUTEX_TABLE).stdout

@@ -49,7 +49,7 @@ def test_a_planted_difference_is_found_over_ssh_and_nothing_stays(over, start, r
         "--metric",
         r"rate (\d+)",
         "--higher-is-better",
-        "--save",
+        "--output",
         "t.jsonl",
         "--",
         "sh",
@@ -82,7 +82,7 @@ def samples_of(command, *words: str, program: str) -> list[trial_file.ProgramRun
         "warmup=0",
         "--runs",
         "2",
-        "--save",
+        "--output",
         "s.jsonl",
         *words,
         "--",
@@ -144,7 +144,7 @@ def test_an_interrupt_there_and_resume(over, start, real, tmp_path):
         *TWO,
         "--runs",
         "4",
-        "--save",
+        "--output",
         "t.jsonl",
         "--metric",
         r"(\d)",
@@ -179,7 +179,7 @@ def test_a_lost_connection_keeps_the_runs_and_ends_the_program(over, start, real
         "--on",
         "ssh://far",
         *TWO,
-        "--save",
+        "--output",
         "t.jsonl",
         "--metric",
         r"(\d)",
@@ -226,7 +226,7 @@ def test_a_program_that_cannot_be_started_there(real):
     """A shell there finds it, and the kernel refuses it."""
     (real.directory / "odd").write_bytes(b"\x7fELF" + bytes(100))
     (real.directory / "odd").chmod(0o755)
-    said = real("trial", "--on", "exec:env", "--env", "A=1", "--save", "t.jsonl", "--", "./odd")
+    said = real("trial", "--on", "exec:env", "--env", "A=1", "--output", "t.jsonl", "--", "./odd")
     assert said.returncode == 2 and "cannot run ./odd on exec:env: Exec format error" in said.stderr
 
 
@@ -241,7 +241,7 @@ def test_another_boot_there_is_refused(real):
         "2",
         "--set",
         "warmup=0",
-        "--save",
+        "--output",
         "t.jsonl",
     ]
     assert real(*words, "--metric", r"(\d)", "--", "echo", "3").returncode == 0

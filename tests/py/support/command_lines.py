@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,8 +15,19 @@ import typer
 from linewright.cli import app
 from support.places import ROOT
 
+
+def named_commands(group: typer.core.TyperGroup) -> Iterator[tuple[str, typer.core.TyperCommand]]:
+    """Every command, one of a group with the group's name before its own."""
+    for name, command in group.commands.items():
+        if isinstance(command, typer.core.TyperGroup):
+            yield from ((f"{name} {inner}", one) for inner, one in named_commands(command))
+        else:
+            yield name, command
+
+
 COMMAND = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S* )*(?:\.venv/bin/)?linewright (?=[a-z-])")
-COMMANDS = typer.main.get_command(app).commands
+COMMANDS = dict(named_commands(typer.main.get_command(app)))
+"""By what is typed: one word, or two where a group has it."""
 OWN = {"--help"} | {
     option for parameter in typer.main.get_command(app).params for option in parameter.opts
 }
@@ -40,10 +52,17 @@ def is_flag(parameter: typer.core.TyperOption) -> bool:
     )
 
 
+def name_and_rest(line: str) -> tuple[str, str]:
+    """The command that a line calls, and what it is given."""
+    first, _, rest = COMMAND.sub("", line, count=1).partition(" ")
+    second, _, more = rest.partition(" ")
+    return (f"{first} {second}", more) if f"{first} {second}" in COMMANDS else (first, rest)
+
+
 def complaint(line: str) -> str:
     """Why the command would refuse a line, empty if it would not. A synopsis (`[…]`, `…`) need only
     name real options."""
-    name, _, rest = COMMAND.sub("", line, count=1).partition(" ")
+    name, rest = name_and_rest(line)
     synopsis = line.endswith(" …") or (re.search(r"…|\.\.\.|\[", rest) and "'" not in rest)
     if name.startswith("-"):
         return "" if name in OWN else f"no option {name}"
@@ -79,6 +98,8 @@ def within(text: str) -> list[str]:
     for match in re.finditer(r"\blinewright (?=[a-z])", text):
         words = re.findall(r"'[^']*'\S*|\S+", text[match.end() :].partition("`")[0])
         line, value = ["linewright"], False
+        if " ".join(words[:2]).rstrip(STOP) in COMMANDS:
+            words[:2] = [" ".join(words[:2])]
         for word in words:
             bare = " ".join(word.rstrip(STOP).split()) + "'" * word.startswith("'")
             known = options_of(line[1]) if len(line) > 1 and line[1] in COMMANDS else {}
@@ -94,10 +115,12 @@ def within(text: str) -> list[str]:
     return found
 
 
-MENTIONED = re.compile(r"linewright (\w+|compare --measure|find --json|run --locks|probe --)")
+MENTIONED = re.compile(
+    r"linewright (\w+|model \w+|compare --measure|find --json|run --locks|probe --)"
+)
 """A line that only names a command or what it does, and leaves out what it works on; of a name
 alone, those that want nothing more are typed as they stand."""
-COMPLETE = {"linewright measure", "linewright plans"}
+COMPLETE = {"linewright measure", "linewright list"}
 STAND_INS = {
     "FILE": "r.jsonl",
     "BASELINE": "r.jsonl",
@@ -128,7 +151,7 @@ def follow(command, text: str, holding: str = "") -> dict[str, Followed]:
     for line in dict.fromkeys(within(text)):
         if holding not in line or (MENTIONED.fullmatch(line) and line not in COMPLETE):
             continue
-        typed = line.replace("--save FILE", "--save t.jsonl").split()[1:]
+        typed = line.replace("--output FILE", "--output t.jsonl").split()[1:]
         typed = " ".join(STAND_INS.get(word, word) for word in typed)
         if re.match("trial (?!--resume)", typed):
             typed = typed.replace("trial", "trial --runs 2 --set warmup=0", 1)

@@ -346,7 +346,7 @@ COUNT = "grep -c liblinewright-rwlock /proc/$$/maps | sed 's/^0$/1/;s/^/mapped /
 
 @pytest.mark.parametrize("on", [[], ["--on", "exec:env"]])
 def test_trial_compares_the_program_as_it_is_with_other_locks(real, with_library, on):
-    words = ["--runs", "7", "--set", "warmup=0", "--metric", r"mapped (\d+)", "--save", "t.jsonl"]
+    words = ["--runs", "7", "--set", "warmup=0", "--metric", r"mapped (\d+)", "--output", "t.jsonl"]
     done = real("trial", *on, "--locks", *words, "--json", "--", "sh", "-c", COUNT)
     assert done.returncode == 0, done.stderr
     values = {
@@ -365,7 +365,7 @@ def test_trial_compares_the_program_as_it_is_with_other_locks(real, with_library
 
 
 def test_a_trial_of_locks_goes_on(real, with_library):
-    words = ["--runs", "2", "--set", "warmup=0", "--save", "t.jsonl", "--", "sh", "-c", "exit 0"]
+    words = ["--runs", "2", "--set", "warmup=0", "--output", "t.jsonl", "--", "sh", "-c", "exit 0"]
     assert real("trial", "--on", "exec:env", "--locks", *words).returncode == 0
     lines = (real.directory / "t.jsonl").read_text().splitlines()
     (real.directory / "t.jsonl").write_text("\n".join(lines[:-1]) + "\n")

@@ -77,16 +77,16 @@ def test_one_command_sweeps_all_programs_and_two_boots_meet(command):
     if not BUILT.exists():
         pytest.skip("the native program is not built")
     words = ["sweep", "--set", "threads=1,3", "--set", "duration=20ms", "--set", "runs=2"]
-    one = command(*words, "--settings", "off:default", "--save", "boots.csv")
+    one = command(*words, "--settings", "off:default", "--output", "boots.csv")
     assert one.returncode == 0, one.stderr
     assert all(f"{program} " in one.stdout for program in PROGRAMS)
-    two = command(*words, "--settings", "on:default", "--save", "boots.csv")
+    two = command(*words, "--settings", "on:default", "--output", "boots.csv")
     assert two.returncode == 0 and "ran at different times" in two.stderr
     lines = [line.split() for line in two.stdout.splitlines()]
     assert sum(line[2:3] in (["1"], ["3"]) for line in lines) == 10
     kept = workload_sweep.read((command.directory / "boots.csv").read_text(), "boots.csv")
     assert [s.setting for s in kept] == ["off"] * 20 + ["on"] * 20
-    again = (*words, "--settings", "on:default", "--save", "boots.csv")
+    again = (*words, "--settings", "on:default", "--output", "boots.csv")
     assert "another name" in command.refused(*again)
 
 
@@ -98,7 +98,7 @@ def test_one_command_sweeps_all_programs_and_two_boots_meet(command):
         ("mutex", "mutex"),
         ("--settings", "default//x"),
         ("--settings", "on:"),
-        ("--save", "absent/r.csv"),
+        ("--output", "absent/r.csv"),
         ("--set", "runs=0"),
     ],
 )

@@ -435,7 +435,7 @@ def test_the_command_finds_a_planted_difference(command, tmp_path):
         "--metric",
         r"rate (\d+)",
         "--higher-is-better",
-        "--save",
+        "--output",
         "t.jsonl",
         "--",
         "sh",
@@ -471,7 +471,7 @@ def test_no_figure_in_any_run_is_no_result(command):
         "2",
         "--set",
         "warmup=0",
-        "--save",
+        "--output",
         "t.jsonl",
         "--",
         "sh",
@@ -493,14 +493,14 @@ def test_two_commands_are_held_against_each_other(command, tmp_path):
         path.chmod(0o755)
     save = tmp_path / "t.jsonl"
     words = ["trial", "--runs", "8", "--metric", r"rate (\d+)", "--higher-is-better"]
-    done = command(*words, "--save", save, "--", old, 1, "--versus", "--", new, 1)
+    done = command(*words, "--output", save, "--", old, 1, "--versus", "--", new, 1)
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stdout.split())
     assert f"{new} 1: better than {old} 1, +9" in said and "old and new: " in said
     known = trial_file.read(str(save))
     assert [s.command for s in known.sessions[0].settings] == [[str(old), "1"], [str(new), "1"]]
     assert {s.setting: s.value for s in known.samples} == {f"{old} 1": 11, f"{new} 1": 21}
-    again = command(*words, "--save", save, "--", old, 1, "--versus", new, 1)
+    again = command(*words, "--output", save, "--", old, 1, "--versus", new, 1)
     assert again.returncode == 0 and len(trial_file.read(str(save)).sessions) == 2
 
 
@@ -546,7 +546,7 @@ def test_boots_are_saved_and_compared(command, tmp_path):
     for name, step in (("before", 0), ("after", 50), ("same", 0)):
         words = [
             "trial",
-            "--save",
+            "--output",
             f"{name}.jsonl",
             "--runs",
             "8",
@@ -564,7 +564,7 @@ def test_boots_are_saved_and_compared(command, tmp_path):
     changed = command("compare", "before.jsonl", "after.jsonl")
     assert changed.returncode == 1 and "1 worse" in changed.stdout and "% " in changed.stdout
     assert "a boot's own luck is not in the interval" in changed.stdout
-    same = command("compare", "before.jsonl", "same.jsonl", "--format", "json")
+    same = command("compare", "before.jsonl", "same.jsonl", "--json")
     assert same.returncode == 0 and json.loads(same.stdout)["rows"][0]["answer"] == "same"
     both = command("compare", "before.jsonl", "same.jsonl", "after.jsonl", "--fail-above", "90%")
     assert both.returncode == 0 and "check: passed: " in both.stdout
@@ -584,9 +584,9 @@ def test_a_program_that_now_fails_in_every_run_fails_the_check(command):
         "${FAIL:-true} && " + RATE,
     ]
     command.patch.setenv("STEP", "0")
-    assert command("trial", "--save", "works.jsonl", *words).returncode == 0
+    assert command("trial", "--output", "works.jsonl", *words).returncode == 0
     command.patch.setenv("FAIL", "false")
-    assert command("trial", "--save", "fails.jsonl", *words).returncode == 3
+    assert command("trial", "--output", "fails.jsonl", *words).returncode == 3
     said = command("compare", "works.jsonl", "fails.jsonl", "--fail-above", "90%")
     assert (
         said.returncode == 1
@@ -674,7 +674,7 @@ def test_settings_on_arm64_load_the_auditing_library(monkeypatch, tmp_path):
             ["--settings", "default/near", "--", "true"],
             ["--settings", "'near' is unknown", "store|load|llsc"],
         ),
-        (["--env", "A=1", "--save", "t.jsonl", "--", "absent"], ["no such program"]),
+        (["--env", "A=1", "--output", "t.jsonl", "--", "absent"], ["no such program"]),
         (["--env", "A=1", "--env", "A=1", "--", "true"], ["setting named twice: A=1"]),
         (["--settings", "load/llsc", "--env", "A=1", "--", "true"], ["contradict"]),
         (["--env", "A", "--env", "B=1", "--", "true"], ["--env", "not an assignment: 'A'"]),
@@ -695,8 +695,8 @@ def test_settings_on_arm64_load_the_auditing_library(monkeypatch, tmp_path):
         (["--env", "A=1", "--set", "limit=soon", "--", "true"], ["--set limit", "not a duration"]),
         (["--env", "A=1", "--set", "seed=-4", "--", "true"], ["--set seed"]),
         (
-            ["--env", "A=1", "--save", "absent/t.jsonl", "--", "true"],
-            ["--save", "no such directory"],
+            ["--env", "A=1", "--output", "absent/t.jsonl", "--", "true"],
+            ["--output", "no such directory"],
         ),
         (["--resume", "absent.jsonl"], ["absent.jsonl"]),
         (["--resume", "absent.jsonl", "--", "true"], ["--resume takes everything"]),
@@ -751,7 +751,7 @@ def test_a_cut_last_line_is_dropped_and_another_program_refused(command, tmp_pat
         trial_file.read(str(path), warned.append).good_end == len(whole)
         and "truncated" in warned[0]
     )
-    said = command("trial", "--env", "A=1", "--save", "t.jsonl", "--", "true")
+    said = command("trial", "--env", "A=1", "--output", "t.jsonl", "--", "true")
     assert said.returncode == 2 and "holds another command" in said.stderr
     path.write_bytes(msgspec.json.encode(session(**(here() | {"boot_id": "earlier"}))) + b"\n")
     assert "another boot" in command.refused("trial", "--resume", "t.jsonl")
@@ -768,7 +768,7 @@ def test_a_signal_keeps_the_finished_runs(command, tmp_path, name):
         "A=2",
         "--runs",
         "4",
-        "--save",
+        "--output",
         "my t.jsonl",
         "--metric",
         r"(\d)",
@@ -836,6 +836,6 @@ Throughput {value} MB/sec  96 clients  96 procs  max_latency=9.123 ms
 )
 def test_the_expressions_of_the_documented_recipes_find_the_summary(file, output, value) -> None:
     page = (ROOT / "docs/guide/trial.md").read_text()
-    line = next(line for line in page.splitlines() if f"--save {file}.jsonl" in line)
+    line = next(line for line in page.splitlines() if f"--output {file}.jsonl" in line)
     expression = shlex.split(line)[shlex.split(line).index("--metric") + 1]
     assert runner.figure(runner.compile_metric(expression), output.encode()) == (value, "")

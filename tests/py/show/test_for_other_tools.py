@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`linewright export`: CSV and Parquet hold the same rows."""
+"""`linewright show --format`: CSV and Parquet hold the same rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def made(command) -> str:
 
 
 def test_csv_is_what_show_prints(command, made):
-    assert command("export", made, "--format", "csv", "-o", "r.csv").returncode == 0
+    assert command("show", made, "--format", "csv", "-o", "r.csv").returncode == 0
     text = (command.directory / "r.csv").read_text()
     assert text == command("show", made, "--format", "csv").stdout
     reasons = [row["reason"] for row in csv.DictReader(io.StringIO(text))]
@@ -42,7 +42,7 @@ def test_csv_is_what_show_prints(command, made):
 
 def test_parquet_holds_the_same_rows_with_types(command, made):
     pq = pytest.importorskip("pyarrow.parquet")
-    assert command("export", made, "--format", "parquet", "-o", "r.parquet").returncode == 0
+    assert command("show", made, "--format", "parquet", "-o", "r.parquet").returncode == 0
     table = pq.read_table(command.directory / "r.parquet")
     rows = list(csv.DictReader(io.StringIO(command("show", made, "--format", "csv").stdout)))
     assert table.column_names == list(rows[0]) and table.num_rows == len(rows)
@@ -62,10 +62,10 @@ def test_parquet_holds_the_same_rows_with_types(command, made):
     ],
 )
 def test_wrong_requests_are_one_line(command, made, words, messages):
-    said = command.refused("export", made, *words)
+    said = command.refused("show", made, *words)
     assert all(message in said for message in messages), said
 
 
-def test_a_full_disk_is_no_finished_export(command, made):
-    answer = command("export", made, "--format", "csv", "-o", "/dev/full")
+def test_a_full_disk_leaves_nothing_finished(command, made):
+    answer = command("show", made, "--format", "csv", "-o", "/dev/full")
     assert answer.returncode == 3 and "No space left" in answer.stderr

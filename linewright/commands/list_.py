@@ -1,44 +1,59 @@
 # SPDX-License-Identifier: MIT
-"""`linewright plans`: what can be measured by name."""
+"""`linewright list`: what can be measured by name: plans, workloads, described machines."""
 
 from __future__ import annotations
 
 import sys
+import textwrap
 from typing import Annotated, Any
 
 import typer
 
 from linewright import plans as registry
-from linewright.commands._options import AsJson
+from linewright import wings
+from linewright.commands._options import AsJson, plans_named
+from linewright.commands.workload import KINDS
 from linewright.errors import DONE, UserError
 from linewright.numbers import ABSENT
 from linewright.plans.estimate import estimate_s
 from linewright.plans.request import Request, build, plan_text, resolve
 from linewright.run.registry import open_target
-from linewright.show.console import console_for, print_json
+from linewright.show.console import console_for, print_json, width_of
 from linewright.target import Target
 from linewright.units import duration_text
 
-ORDER = 30
+ORDER = 4
 
 
-def plans(
+def list_(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME", help="Show this plan's parameters and cells.", show_default=False
+            metavar="PLAN",
+            help="Show this plan's parameters and cells.",
+            show_default="list all",
+            autocompletion=plans_named,
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """List the built-in plans, or show one for this machine; its JSON is what `measure --plan FILE`
-    takes."""
+    """List the plans, workloads and described machines, or show one plan for this machine; its JSON
+    is what `measure --plan FILE` takes."""
     if name is None:
         target = open_target("local")
         entries = [_entry(plan_name, target) for plan_name in registry.built_in()]
-        print_json(entries) if as_json else _print_list(entries)
+        named = [("Workloads, for `workload NAME`", KINDS)]
+        named += [of_wing() for of_wing in wings.brought("listing")]
+        if as_json:
+            others = {heading.partition(",")[0].lower(): about for heading, about in named}
+            print_json({"plans": entries, **others})
+            return DONE
+        print("Plans, for `measure --plan NAME`; `list NAME` shows one:")
+        _print_plans(entries)
+        for heading, about in named:
+            _print_named(heading, about)
         return DONE
-    built_in = registry.find(name, "plans")
+    built_in = registry.find(name, "list")
     target = open_target("local")
     plan = resolve(Request(plan=built_in.name), target)
     if as_json:
@@ -81,7 +96,7 @@ def _entry(name: str, target: Target) -> dict[str, Any]:
     }
 
 
-def _print_list(entries: list[dict[str, Any]]) -> None:
+def _print_plans(entries: list[dict[str, Any]]) -> None:
     # These import NumPy.
     from linewright.say.document import TextTable
     from linewright.show.text_tables import table
@@ -99,6 +114,17 @@ def _print_list(entries: list[dict[str, Any]]) -> None:
         folds=(3,),
     )
     console_for(sys.stdout).print(table(listed, space=2))
+
+
+def _print_named(heading: str, named: dict[str, str]) -> None:
+    """Names, each with what it is, in lines that fit."""
+    print(f"\n{heading}:")
+    width, first = width_of(console_for(sys.stdout)), max(map(len, named)) + 2
+    for name, about in named.items():
+        for line in textwrap.wrap(
+            about, width, initial_indent=name.ljust(first), subsequent_indent=" " * first
+        ):
+            print(line)
 
 
 def _time_text(least_s: float, budget_s: float) -> str:
