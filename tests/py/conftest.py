@@ -91,6 +91,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: begun.get(item.path, len(LONG)))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object):
+    """By file, with one more share for each kernel that a file boots: they have nothing in
+    common, and one behind the other they last longer than all the rest."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFileAndKernel(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            kernel = re.search(r"\[(\d+\.\d+:\w+:\w+)", nodeid)
+            return super()._split_scope(nodeid) + (kernel[1] if kernel else "")
+
+    return ByFileAndKernel(config, log)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item):
     """A test of another architecture's programs that neither lane runs is a failure, not a skip."""
