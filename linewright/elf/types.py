@@ -9,7 +9,10 @@ import bisect
 import contextlib
 import os
 import re
+import shutil
 import struct
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from functools import lru_cache
 from io import BytesIO
@@ -44,6 +47,9 @@ _OP_ADDR, _OP_ADDRX, _OP_REG, _OP_BREG, _OP_STACK_VALUE = 0x03, 0xA1, 0x50, 0x70
 _STRUCTS = ("DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type")
 _WHOLE = re.compile(r"^(_[A-Z_]|Atomic|UnsafeCell|atomic<|mutex$|shared_mutex$|noCopy$)")
 """Members and types that are shown as one: insides of libraries."""
+_ZSTD = 2
+"""ELFCOMPRESS_ZSTD, a section's kind of compression."""
+_undecoded: set[str] = set()
 _BROKEN = (DWARFError, ELFError, OSError, KeyError, AttributeError, ValueError, TypeError,
            IndexError, AssertionError)  # fmt: skip
 
@@ -344,9 +350,29 @@ def _dwarf(path: str) -> DWARFInfo | None:
     for candidate in debug_files(path):
         with open(candidate, "rb") as file:
             elf = ELFFile(file)
-            if elf.get_section_by_name(".debug_info") and os.path.getsize(candidate) < MOST_BYTES:
-                return elf.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)
+            section = elf.get_section_by_name(".debug_info")
+            if section is None or os.path.getsize(candidate) >= MOST_BYTES:
+                continue
+            if section.compressed and section._compression_type == _ZSTD:
+                elf = ELFFile(BytesIO(_decompressed(candidate)))
+            return elf.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)
     return None
+
+
+def _decompressed(path: Path) -> bytes:
+    """The file with plain sections, by binutils or LLVM: Python 3.11 has no zstd."""
+    with tempfile.NamedTemporaryFile() as plain:
+        for tool in filter(shutil.which, ("objcopy", "llvm-objcopy")):
+            command = [tool, "--decompress-debug-sections", str(path), plain.name]
+            if subprocess.run(command, capture_output=True).returncode == 0:
+                return Path(plain.name).read_bytes()
+    _undecoded.add(str(path))
+    raise ELFError("compressed with zstd")
+
+
+def undecoded() -> list[str]:
+    """Files whose debug information no tool here could decompress."""
+    return sorted(_undecoded)
 
 
 def _covers(die: DIE, code: int) -> bool:

@@ -433,6 +433,8 @@ NOTES = {
     "too_large": "{} has more than 512 MiB and was not fetched: its names are missing.",
     "replaced": "{} is not the file that the program mapped, which was replaced: it names nothing "
     "here; start the program anew.",
+    "packed": "Fields are missing: the debug information of {} is compressed with zstd, and no "
+    "objcopy here (binutils, LLVM) decompresses that.",
     "java": "Methods of Java (process {0}) have no names: start it with JAVA_TOOL_OPTIONS="
     "'-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit' (JDK 17), or jcmd {0} "
     "Compiler.perfmap while it runs, then find --pid.",

@@ -39,11 +39,14 @@ _DELETED = " (deleted)"
 
 
 def is_file(mapping: Map) -> bool:
-    """Whether a file with symbols may lie there."""
+    """Whether a file with symbols may lie there; a program may be executed from memory."""
+    path = mapping.path
+    in_memory = path.startswith("/memfd:") and mapping.shared
     return (
-        mapping.path.startswith("/")
+        path.startswith("/")
         and bool(mapping.inode)
-        and not mapping.path.startswith(("/dev/", "/memfd:", "/SYSV"))
+        and not in_memory
+        and not path.startswith(("/dev/", "/SYSV"))
     )
 
 
@@ -62,7 +65,7 @@ class Files:
         """The mapping, by a path that stands for its file alone."""
         if not is_file(line):
             return line
-        if line.path.endswith(_DELETED):
+        if line.path.endswith(_DELETED) and self._stat(line.path) != line.inode:
             line = msgspec.structs.replace(line, path=line.path.removesuffix(_DELETED))
         path = line.path
         if self._inodes.setdefault(path, line.inode) != line.inode:
@@ -102,7 +105,6 @@ class Files:
 
     def here(self, path: str) -> str:
         """A file here that holds what `path` does there; empty where there is none."""
-        path = path.removesuffix(_DELETED)
         if path not in self._here:
             self._here[path] = self._still(path)
         return self._here[path]
@@ -132,8 +134,12 @@ class Files:
 
     def inode(self, path: str) -> int:
         """The file's number there; 0 where there is none."""
+        return self._stat(self.here(path))
+
+    def _stat(self, path: str) -> int:
+        """The number of a file here; 0 where there is none."""
         try:
-            return os.stat(self.here(path)).st_ino
+            return os.stat(path).st_ino
         except OSError:
             return 0
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from linewright.elf import types
 from linewright.find import line_prices, moved_tasks
 from linewright.find.evidence import collect, collect_near
 from linewright.find.line_prices import Prices
@@ -85,7 +86,8 @@ def conclude(found: Result, advice: Advice, notes: Sequence[Remark] = ()) -> Res
     found.on, found.heap = readable(advice.on), advice.heap
     found.bytes_apart = near.needed if near else None
     measured = [note("apart_measured", near.needed, at_most(near.within))] if near else []
-    found.notes = [*found.notes, *measured, *advice.notes, *notes]
+    packed = [note("packed", path) for path in types.undecoded()]
+    found.notes = [*found.notes, *measured, *advice.notes, *notes, *packed]
     return found
 
 

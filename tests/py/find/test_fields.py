@@ -52,6 +52,24 @@ def program(request, tmp_path_factory):
     return str(folder / "a")
 
 
+@pytest.mark.parametrize("tools", [True, False])
+def test_sections_compressed_with_zstd_are_read_or_named(program, tmp_path, monkeypatch, tools):
+    """Python has no zstd before 3.14; binutils have."""
+    packed = tmp_path / f"packed{tools}"
+    pack = ["objcopy", "--compress-debug-sections=zstd", program, packed]
+    if subprocess.run(pack, capture_output=True).returncode:
+        pytest.skip("this objcopy has no zstd")
+    if not tools:
+        monkeypatch.setenv("PATH", str(tmp_path))
+    layout = types.variable(str(packed), code(program, "main"), "shard")
+    assert (layout is not None) == tools
+    assert (str(packed) in types.undecoded()) == (not tools)
+    monkeypatch.undo()
+    if tools:
+        plain = types.variable(program, code(program, "main"), "shard")
+        assert list(layout.fields(0, 64)) == list(plain.fields(0, 64))
+
+
 def code(program: str, name: str) -> int:
     return next(s.address for s in module(program).functions if s.name == name) + 4
 

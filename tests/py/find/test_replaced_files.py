@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -184,3 +185,41 @@ def test_a_program_of_another_root_is_read_there(sampling, found, tmp_path) -> N
         result = sampled(found, process.pid)
         process.kill()
     assert result["lines"][0]["object"] == "old_counter"
+
+
+IN_MEMORY = """
+import os, sys
+with open(sys.argv[1], "rb") as file:
+    whole = file.read()
+server = os.memfd_create("server")
+os.write(server, whole)
+os.execve(server, ["server"], os.environ)
+"""
+
+
+@pytest.mark.parametrize("way", ["memory", "deleted name"])
+def test_programs_in_memory_and_with_the_kernels_word_in_their_name_are_named(tmp_path, way):
+    """runc and self-extracting servers execute a memfd; "server (deleted)" may be a file's name."""
+    if shutil.which("gcc") is None:
+        pytest.skip("no compiler")
+    program = tmp_path / "server (deleted)"
+    compiled(program, "old")
+    command = [sys.executable, "-c", IN_MEMORY, program] if way == "memory" else [program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "runs\n"
+            spaces = Spaces(Files())
+            lines = mapped(process.pid)
+            for line in lines:
+                spaces.take(line)
+            names = Names(spaces)
+            codes = [m for m in lines if m.executable and "server" in m.path]
+            seen = {
+                names.name(process.pid, at).function
+                for code in codes
+                for at in range(code.start, code.start + code.length, 4)
+            }
+        finally:
+            process.kill()
+    assert "old_work" in seen
+    assert not spaces.store.left_out
