@@ -145,7 +145,7 @@ struct Waiting {
     std::uint16_t core, line;
 };
 
-// What serialises: a line's home, or on a bus machine one for all lines.
+// What serialises the transactions of a line: its home.
 struct Server {
     std::vector<Waiting> queue;
     std::size_t first = 0;
@@ -167,7 +167,7 @@ public:
            std::vector<Trace_event> *trace)
         : machine_(machine), constants_(machine.constants), setup_(setup), limits_(limits),
           checked_(checked || always_checked), trace_(trace), random_(seed), cores_(setup.programs.size()),
-          servers_(machine.options.one_bus ? 1 : setup.lines) {
+          servers_(setup.lines) {
         const std::vector<unsigned> homes = possible_homes();
         for (unsigned line = 0; line < setup.lines; ++line) {
             places_.emplace_back(static_cast<unsigned>(cores_.size()));
@@ -323,10 +323,9 @@ private:
     // --- homes
 
     unsigned core_of(unsigned index) const { return setup_.cores[index]; }
-    Server &server_of(unsigned line) { return servers_[machine_.options.one_bus ? 0 : line]; }
 
     void arrive(const Event &event) {
-        Server &server = server_of(event.line);
+        Server &server = servers_[event.line];
         server.integrate(now_);
         Core &core = cores_[event.core];
         bool dropped = false;
@@ -496,7 +495,7 @@ private:
     }
 
     void free_home(unsigned line) {
-        Server &server = server_of(line);
+        Server &server = servers_[line];
         server.busy = false;
         server.busy_total += now_ - server.busy_since;
         places_[line].line.release();
@@ -948,7 +947,7 @@ private:
 
     void trace_home(const Place &place, unsigned index) {
         if (trace_ && window_open_) {
-            const Server &server = server_of(static_cast<unsigned>(&place - places_.data()));
+            const Server &server = servers_[static_cast<std::size_t>(&place - places_.data())];
             trace_->push_back({std::max(server.busy_since, opened_), now_, index, Phase::snoop, true});
         }
     }

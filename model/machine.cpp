@@ -134,7 +134,6 @@ Options options(const Json &object) {
     const std::pair<const char *, bool Options::*> all[] = {
         {"prefetch_dropped_while_far", &Options::prefetch_dropped_while_far},
         {"locked_drains", &Options::locked_drains},
-        {"one_bus", &Options::one_bus},
         {"upgrade_at_once", &Options::upgrade_at_once},
         {"upgrade_behind_load", &Options::upgrade_behind_load},
     };
@@ -190,23 +189,18 @@ Machine parse_machine(const std::string &source) {
     machine.arch = text(object, "arch", 16);
     if (machine.arch != "arm64" && machine.arch != "x86_64")
         fail("arch", "is not one of arm64, x86_64");
-    const Json &calibrated = field(object, "calibrated", "");
-    if (!calibrated.is_boolean())
-        fail("calibrated", "is not true or false");
-    machine.calibrated = calibrated.boolean();
     machine.cores = static_cast<unsigned>(integer(field(object, "cores", ""), "cores", 1, max_cores));
     machine.homes = static_cast<unsigned>(integer(field(object, "homes", ""), "homes", 1, max_cores));
     machine.central_homes =
         static_cast<unsigned>(integer(field(object, "central_homes", ""), "central_homes", 0, machine.homes - 1));
     machine.core_home = matrix(object, "core_home", machine.cores, machine.homes);
     machine.core_core = matrix(object, "core_core", machine.cores, machine.cores);
-    machine.cluster = groups(object, "cluster", machine.cores);
     machine.l3 = groups(object, "l3", machine.cores);
     machine.socket = groups(object, "socket", machine.cores);
     machine.constants = constants(field(object, "constants", ""));
     machine.options = options(field(object, "options", ""));
     policies(field(object, "policy", ""), machine);
-    if (object.size() != 15)
+    if (object.size() != 13)
         fail("", "has an unknown field");
     return machine;
 }

@@ -62,18 +62,16 @@ struct Constants {
 struct Options {
     bool prefetch_dropped_while_far = false; // a prefetch for write is dropped while a far atomic of the core is under way
     bool locked_drains = false; // atomics wait for the store buffer to drain (x86)
-    bool one_bus = false; // one serial resource for all lines (front-side bus)
     bool upgrade_at_once = false; // a core that upgrades its shared copy does not wait for the others to drop theirs
     bool upgrade_behind_load = false; // an atomic whose line a load is fetching asks for it unique at once
 };
 
 struct Machine {
     std::string name, arch;
-    bool calibrated = false;
     unsigned cores = 0, homes = 0;
     unsigned central_homes = 0; // homes at the end of the list that lie half-way between the last-level caches of a socket
     std::vector<Ps> core_home, core_core; // one-way distances, row by core
-    std::vector<unsigned> cluster, l3, socket; // by core
+    std::vector<unsigned> l3, socket; // by core
     Constants constants;
     Options options;
     Where policy[classes][4]; // by class and state (I, SC, UC, UD)

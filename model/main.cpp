@@ -88,7 +88,6 @@ std::vector<wire::Cpu> cpus_of(const model::Machine &machine) {
     for (unsigned core = 0; core < machine.cores; ++core) {
         cpus[core].cpu = core;
         cpus[core].core = static_cast<int>(core);
-        cpus[core].cluster = static_cast<int>(machine.cluster[core]);
         cpus[core].l3 = static_cast<int>(machine.l3[core]);
         cpus[core].socket = static_cast<int>(machine.socket[core]);
         cpus[core].node = static_cast<int>(machine.socket[core]);
@@ -121,7 +120,7 @@ wire::Context describe(const model::Machine &machine, const std::string &source,
     context.tool_version = LINEWRIGHT_VERSION;
     context.compiler = "none: simulated";
     context.arch = machine.arch;
-    context.cpu_model = fmt::format("simulated: {}{}", machine.name, machine.calibrated ? "" : " (not calibrated)");
+    context.cpu_model = "simulated: " + machine.name;
     context.cpu_ids = {"simulated"};
     context.features =
         machine.arch == "arm64" ? std::vector<std::string>{"lse"} : std::vector<std::string>{"prefetchw", "sse2"};

@@ -112,13 +112,14 @@ def simulated(name: str, cells: list[Cell]) -> list[list]:
 
 def listed(name: str, cells: list[Cell]) -> None:
     print("| cell | p05 | p50 | p95 | |\n| --- | --- | --- | --- | --- |")
-    for c, band in zip(cells, bands(simulated(name, cells)), strict=True):
+    rows = simulated(name, cells)
+    for c, band, figures in zip(cells, bands(rows), zip(*rows, strict=True), strict=True):
         remark = ""
-        if band.modes:
+        if modes := [figure.modes for figure in figures if figure.metastable]:
             remark = (
-                f"metastable in {100 * band.metastable_share:.0f} % of the draws: "
-                f"{band.modes[0]:.3g} to"
-                f" {band.modes[1]:.3g} ns"
+                f"metastable in {100 * len(modes) / len(rows):.0f} % of the draws: "
+                f"{min(found[0][0] for found in modes):.3g} to"
+                f" {max(found[-1][0] for found in modes):.3g} ns"
             )
         print(f"| `{c.id}` | {band.p05:.3g} | {band.p50:.3g} | {band.p95:.3g} | {remark} |")
 

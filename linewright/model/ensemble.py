@@ -31,9 +31,6 @@ class Band(Struct, frozen=True):
     p50: float
     p95: float
     high: float
-    modes: tuple[float, float] | None
-    """Fastest and slowest mode over the draws in which the cell is metastable."""
-    metastable_share: float
 
 
 def draws(machine: Machine, count: int, seed: int = 1) -> list[dict[str, float]]:
@@ -120,12 +117,8 @@ def bands(
 
 
 def _band(cells: Sequence[Figures], misses: Sequence[float]) -> Band:
-    metastable = [cell for cell in cells if cell.metastable]
     p05, p50, p95 = np.percentile(
         with_model_error([cell.p50 for cell in cells], misses), [5, 50, 95]
     )
-    slowest = max((cell.modes[-1][0] for cell in metastable), default=0.0)
-    modes = (min(cell.modes[0][0] for cell in metastable), slowest) if metastable else None
     low, high = min(cell.low for cell in cells), max(cell.high for cell in cells)
-    ends = map(float, (low, p05, p50, p95, high))
-    return Band(*ends, modes=modes, metastable_share=len(metastable) / len(cells))
+    return Band(*map(float, (low, p05, p50, p95, high)))

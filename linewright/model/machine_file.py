@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -19,7 +19,6 @@ from msgspec import Meta, Struct
 from linewright.errors import UserError
 from linewright.model.constants import DISTANCES, KINDS, ConstantKind
 
-T = TypeVar("T")
 VERSION = 1
 MOST_BYTES = 1 << 20
 CLASSES = ("load", "store", "swap", "compare")
@@ -49,17 +48,11 @@ class MachineShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     cores: Annotated[int, Meta(ge=1, le=256)]
     homes: Annotated[int, Meta(ge=1, le=256)]
-    cores_per_cluster: Annotated[int, Meta(ge=1, le=256)]
     cores_per_l3: Annotated[int, Meta(ge=1, le=256)]
     cores_per_socket: Annotated[int, Meta(ge=1, le=256)]
     central_homes: bool = False
     """Each socket has a home half-way between its last-level caches, for the lines that several of
     them use."""
-    round_trips_ns: (
-        list[list[float]] | dict[Literal["same_l3", "other_l3", "other_socket"], float] | None
-    ) = None
-    """Core-to-core round trips of a published matrix, or its medians by class; only their
-    differences are used, as distances."""
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -67,7 +60,6 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     prefetch_dropped_while_far: bool = False
     locked_drains: bool = False
-    one_bus: bool = False
     upgrade_at_once: bool = False
     upgrade_behind_load: bool = False
 
@@ -208,8 +200,7 @@ def _check(machine: Machine, where: str) -> None:
 
 
 def _check_constants(machine: Machine, kinds: Mapping[str, ConstantKind], where: str) -> None:
-    needed = KINDS if machine.topology.round_trips_ns is not None else kinds
-    for name in sorted(set(needed) - set(machine.constants)):
+    for name in sorted(set(kinds) - set(machine.constants)):
         raise UserError(f"constant {name} is missing", where, kinds[name].meaning)
     sources = ", ".join(machine.sources) or "none"
     for name, c in machine.constants.items():
@@ -239,45 +230,10 @@ def _check_range(name: str, value: float, kind: ConstantKind, where: str) -> Non
 
 
 def _check_topology(shape: MachineShape, where: str) -> None:
-    for name in ("cores_per_cluster", "cores_per_l3", "cores_per_socket"):
+    for name in ("cores_per_l3", "cores_per_socket"):
         size = getattr(shape, name)
         whole = shape.cores % size == 0
         need(whole, f"{shape.cores} cores are not groups of {name} = {size}", where)
-    if shape.round_trips_ns is None:
-        return
-    matrix, field = _round_trips(shape, where), "topology.round_trips_ns"
-    square = {len(matrix), *map(len, matrix)} == {shape.cores}
-    need(square, f"{field} is not square", where, f"{shape.cores} rows of {shape.cores}")
-    for value in (value for row in matrix for value in row):
-        fits = math.isfinite(value) and 0 <= value <= 1e5
-        need(fits, f"{field}: {value:g} is out of range", where, "from 0 to 100000 ns")
-
-
-def _round_trips(shape: MachineShape, where: str = "") -> list[list[float]]:
-    """The matrix of round trips, spelled out where the file gives one for each class; UserError
-    where a class is missing."""
-    given = shape.round_trips_ns
-    if isinstance(given, list):
-        return given
-    names = ("same_l3", "other_l3", "other_socket")
-    for name in sorted(set(_matrix(shape, names, "")[0]) - {"", *given}):
-        what = f"topology.round_trips_ns has no {name}"
-        need(False, what, where, "the machine has pairs of that class")
-    return _matrix(shape, [given.get(name, 0.0) for name in names], 0.0)
-
-
-def _matrix(shape: MachineShape, steps: Sequence[T], itself: T) -> list[list[T]]:
-    """What lies between each two cores: of three steps the first within a last-level cache, the
-    second within a socket, else the third."""
-
-    def between(a: int, b: int) -> T:
-        if a == b:
-            return itself
-        if a // shape.cores_per_l3 == b // shape.cores_per_l3:
-            return steps[0]
-        return steps[1 if a // shape.cores_per_socket == b // shape.cores_per_socket else 2]
-
-    return [[between(a, b) for b in range(shape.cores)] for a in range(shape.cores)]
 
 
 def resolve(machine: Machine, draw: Mapping[str, float] | None = None) -> dict:
@@ -291,7 +247,7 @@ def resolve(machine: Machine, draw: Mapping[str, float] | None = None) -> dict:
             constants[f"{name}_ps"] = max(round(values[name] * 1000), 1 if kind.low > 0 else 0)
         else:
             constants[name] = max(round(values[name]), int(kind.low))
-    between = _between(machine, values)
+    between = _between(machine.topology, [round(values[name] * 1000) for name in DISTANCES])
     cores, homes = machine.topology.cores, machine.topology.homes
     stops = [home * cores // homes for home in range(homes)]
     topology = machine.topology
@@ -300,7 +256,6 @@ def resolve(machine: Machine, draw: Mapping[str, float] | None = None) -> dict:
         "linewright_machine": VERSION,
         "name": machine.name,
         "arch": machine.arch,
-        "calibrated": machine.calibrated,
         "cores": cores,
         "homes": homes + len(centres),
         "central_homes": len(centres),
@@ -310,7 +265,6 @@ def resolve(machine: Machine, draw: Mapping[str, float] | None = None) -> dict:
             for core, row in enumerate(between)
         ],
         "core_core": between,
-        "cluster": [core // topology.cores_per_cluster for core in range(cores)],
         "l3": [core // topology.cores_per_l3 for core in range(cores)],
         "socket": [core // topology.cores_per_socket for core in range(cores)],
         "constants": constants,
@@ -319,19 +273,18 @@ def resolve(machine: Machine, draw: Mapping[str, float] | None = None) -> dict:
     }
 
 
-def _between(machine: Machine, values: Mapping[str, float]) -> list[list[int]]:
-    """One-way distances between places, in picoseconds."""
-    topology = machine.topology
-    cores = range(topology.cores)
-    if topology.round_trips_ns is not None:
-        # A round trip crosses the distance several times; what all pairs share is in the other
-        # constants.
-        matrix = _round_trips(topology)
-        least = min((matrix[a][b] for a in cores for b in cores if a != b), default=0)
-        crossings = CENTRAL_CROSSINGS if topology.central_homes else CROSSINGS
-        one_way = lambda a, b: 0 if a == b else round((matrix[a][b] - least) / crossings * 1000)
-        return [[one_way(a, b) for b in cores] for a in cores]
-    return _matrix(topology, [round(values[name] * 1000) for name in DISTANCES], 0)
+def _between(shape: MachineShape, steps: Sequence[int]) -> list[list[int]]:
+    """One-way distances between cores, in picoseconds: of three steps the first within a last-level
+    cache, the second within a socket, else the third."""
+
+    def between(a: int, b: int) -> int:
+        if a == b:
+            return 0
+        if a // shape.cores_per_l3 == b // shape.cores_per_l3:
+            return steps[0]
+        return steps[1 if a // shape.cores_per_socket == b // shape.cores_per_socket else 2]
+
+    return [[between(a, b) for b in range(shape.cores)] for a in range(shape.cores)]
 
 
 def _to_centre(topology: MachineShape, between: list[list[int]], core: int, first: int) -> int:
@@ -340,14 +293,6 @@ def _to_centre(topology: MachineShape, between: list[list[int]], core: int, firs
     socket = range(first, first + topology.cores_per_socket)
     half = max(between[a][b] for a in socket for b in socket) // 2
     return half if core in socket else between[core][first] - half
-
-
-CROSSINGS = 8
-"""One-way distances in a round trip of two handoffs: request, snoop, data and acknowledgement of
-each."""
-CENTRAL_CROSSINGS = 4
-"""The same where homes stand half-way: two halves and one whole in each handoff, while the next
-request is waiting already."""
 
 
 def resolved_json(machine: Machine) -> str:
@@ -394,13 +339,16 @@ def renamed(machine: Machine, name: str) -> Machine:
 def to_toml(machine: Machine) -> str:
     """The text of a machine file."""
     tree = msgspec.to_builtins(machine)
-    tree["topology"] = {key: v for key, v in tree["topology"].items() if v is not None}
     lines = [f"# {machine.title}"]
     for name in ("linewright_machine", "name", "title", "arch", "calibration", "calibrated"):
         lines.append(f"{name} = {_toml(tree[name])}")
     for name in ("calibrated_on", "posterior"):
         if tree[name]:
             lines += [f"{name} = [", *(f"  {_toml(row)}," for row in tree[name]), "]"]
+    if tree["fitted_to"]:
+        lines.append(
+            f"fitted_to = {_toml(tree['fitted_to'])} # digests: they tell what was changed"
+        )
     for name, comment in TABLES.items():
         if tree[name]:
             lines += ["", f"[{name}]{comment}"]
@@ -414,7 +362,6 @@ TABLES = {
     "policy": " # where each class is performed when the core holds the line I, SC, UC, UD",
     "options": "",
     "constants": "",
-    "fitted_to": " # digests: by them the tool knows what was changed above",
     "misses": " # log(simulated / measured) of cells that no fit had seen",
 }
 """The tables of a file in their order, with what is said beside their names."""

@@ -61,9 +61,8 @@ def _lines(machine: Machine, width: int) -> Iterator[str]:
         f"{machine.arch}, {shape.cores} cores; {kind}",
         machine.calibration,
         story.changed(machine),
-        f"clusters of {numbers.count(shape.cores_per_cluster, 'core')}, last-level caches of "
-        f"{shape.cores_per_l3}, sockets of"
-        f" {shape.cores_per_socket}; {homes}{central}",
+        f"last-level caches of {numbers.count(shape.cores_per_l3, 'core')}, sockets of "
+        f"{shape.cores_per_socket}; {homes}{central}",
         f"Mechanisms (docs/guide/model.md): {', '.join(on) or 'none'}",
     ):
         yield from textwrap.wrap(text, width)

@@ -155,28 +155,6 @@ TEST(Engine, SharedGlobalsMatterOnlyWhereAnOperationWaitsForTheStores) {
 
 // --- mechanisms: each of these fails without the mechanism that it names
 
-// Two pairs of cores, each pair with a far atomic on a line of its own.
-double of_two_pairs(const Json &described) {
-    Setup setup;
-    setup.lines = 2;
-    for (unsigned thread = 0; thread < 4; ++thread) {
-        setup.programs.push_back(
-            {.steps = {{.kind = Kind::atomic, .of = Class::store, .counts = true, .ends = true}}, .lines = {thread / 2}});
-        setup.cores.push_back(thread);
-    }
-    const Limits limits{.warm_ops = 50, .ops = 400, .time = 1'000'000'000};
-    const Outcome outcome = run(parse_machine(described.dump()), setup, limits, Start::invalid, 1, true);
-    return static_cast<double>(outcome.window) / 1000 / 400;
-}
-
-TEST(Mechanism, OneBusServesAllLinesOneAfterTheOther) {
-    Json machine = steady(machine_json());
-    machine["constants"]["far_busy_ps"] = 35'000;
-    EXPECT_NEAR(of_two_pairs(machine), 86.0, 0.5);
-    machine["options"]["one_bus"] = true;
-    EXPECT_NEAR(of_two_pairs(machine), 172.0, 1.0);
-}
-
 double round_trip(const Json &machine, const char *placement = "auto") {
     wire::Cell cell = cell_of("cmpxchg_blind", 2);
     cell.operation = "handoff";

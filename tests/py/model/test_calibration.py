@@ -257,10 +257,7 @@ def test_the_published_table_is_read_whole(forms) -> None:
 
 @pytest.mark.parametrize(
     ("row", "words"),
-    [
-        ("lock_add,none,,0,5,5,5", "no form 'lock_add'"),
-        ("stadd,none,,0,0,5,5", "takes no time"),
-    ],
+    [("lock_add,none,,0,5,5,5", "no form 'lock_add'"), ("stadd,none,,0,0,5,5", "takes no time")],
 )
 def test_rows_that_nothing_can_be_fitted_to_are_refused(row: str, words: str, forms) -> None:
     with pytest.raises(UserError, match=words):

@@ -51,7 +51,7 @@ def test_every_edit_that_moves_an_answer_is_known() -> None:
         (r"(near_load = .* high =) [0-9.]+", r"\1 5", "near_load"),
         (r"^store = .*", 'store = ["near", "near", "near", "near"]', "policy"),
         (r'^arch = "arm64"', 'arch = "x86_64"', "arch"),
-        (r"^one_bus = false", "one_bus = true", "options"),
+        (r"^locked_drains = false", "locked_drains = true", "options"),
         (r"^homes = 64", "homes = 32", "topology"),
     ):
         changed = re.sub(pattern, becomes, text, count=1, flags=re.M)
@@ -229,8 +229,7 @@ def test_what_the_model_gets_wrong_is_said_where_it_is_asked(capsys) -> None:
     assert main(["model", "explain", LLSC, "--on", f"model:{CALIBRATED}"]) == 0
     said = capsys.readouterr().out
     assert re.search(
-        r"contended llsc_add that no fit had seen, the model says \d+ to \d+ % less than was",
-        said,
+        r"contended llsc_add that no fit had seen, the model says \d+ to \d+ % less than was", said
     )
     low, middle, high = band(said)
     assert low <= middle <= high and high > 17, "15.5 to 17.6 ns in the published table"

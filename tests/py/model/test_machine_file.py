@@ -12,8 +12,6 @@ import pytest
 from linewright.errors import UserError
 from linewright.model import machine_file
 from linewright.model.machine_file import parse, resolve, to_toml
-from linewright.model.simulator import Simulator, find_model
-from linewright.schema import Cell, Plan
 from support.model import CALIBRATED, mangled, refusal
 
 
@@ -70,9 +68,6 @@ def test_wrong_files_are_refused_with_the_place(text: str) -> None:
     )
     assert "constant far is missing" in refused(edit(text, "far", r".*", ""))
     assert "no constant 'xfar'" in refused(edit(text, "far", r"^(.*)$", r"\1\nx\1"))
-    assert "is not square" in refused(
-        text.replace("[sources]", "round_trips_ns = [[0.0, 1.0]]\n[sources]", 1)
-    )
     assert "expected load, store, swap, compare" in refused(
         re.sub(r"^swap = .*\n", "", text, flags=re.M)
     )
@@ -87,45 +82,3 @@ def test_a_mangled_file_is_never_more_than_refused(text: str) -> None:
     for broken in mangled(text.encode(), 3):
         with contextlib.suppress(UserError):
             resolve(parse(broken, "file"))
-
-
-def test_a_published_matrix_becomes_distances(text: str) -> None:
-    cores = machine_file.find(CALIBRATED).topology.cores
-    matrix = [
-        [0.0 if a == b else 50.0 + 8.0 * ((a ^ b) > 1) for b in range(cores)] for a in range(cores)
-    ]
-    machine = parse(
-        text.replace("[sources]", f"round_trips_ns = {matrix}\n[sources]", 1).encode(), "file"
-    )
-    between = resolve(machine)["core_core"]
-    assert between[0][1] == 0
-    assert between[0][2] == 1000
-
-
-def test_medians_by_class_are_a_matrix_that_handoffs_come_back_to() -> None:
-    machine = machine_file.find("x86-server-2021")
-    between = resolve(machine)["core_core"]
-    assert (between[0][1], between[0][8], between[0][48]) == (0, 42_000, 87_000)
-    cell = {
-        "operation": "handoff",
-        "form": "cmpxchg_blind",
-        "order": "full",
-        "contender": "same_line",
-        "threads": 2,
-    }
-    cells = [Cell(**cell, lines=1, placement=f"cpus:0,{other}") for other in (1, 8, 48)]
-    with Simulator(find_model(), windows=8, ops=400) as simulator:
-        near, far, socket = simulator.ask(
-            resolve(machine), Plan(linewright_plan=2, name="try", cells=cells)
-        )
-    assert far.p50 - near.p50 == pytest.approx(214 - 46, rel=0.1)
-    assert socket.p50 - near.p50 == pytest.approx(394 - 46, rel=0.15)
-
-
-def test_a_class_that_the_machine_has_needs_its_round_trip() -> None:
-    text = machine_file.known()["x86-server-2021"].read_text()
-    missing = text.replace(", other_socket = 394.0", "")
-    assert "topology.round_trips_ns has no other_socket" in refusal(parse, missing.encode(), "file")
-    assert "out of range" in refusal(
-        parse, text.replace("same_l3 = 46.0", "same_l3 = -1.0").encode(), "file"
-    )

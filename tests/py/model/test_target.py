@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from linewright import numbers
 from linewright.cli import main
 from linewright.errors import UserError
 from linewright.model import machine_file
@@ -295,16 +294,3 @@ def test_draws_stay_in_their_intervals_and_repeat() -> None:
             value = draw[name]
             constant = machine.constants[name]
             assert constant.low * 0.999 <= value <= constant.high * 1.001, name
-
-
-def test_reasons_that_differ_in_their_bounds_are_one_range() -> None:
-    reasons = [
-        "bounds only: 2 to 9.44 ns on phone-2025",
-        "bounds only: 75 to 420 ns on phone-2025",
-    ]
-    assert len(set(map(numbers.without_numbers, reasons))) == 1
-    assert numbers.merge_texts_with_ranges(reasons) == "bounds only: 2 to 420 ns on phone-2025"
-    assert (
-        numbers.merge_texts_with_ranges(["3 of 12 windows", "5 of 12 windows"])
-        == "3 to 5 of 12 windows"
-    )

@@ -40,6 +40,12 @@ def test_what_rounds_to_zero_has_no_sign() -> None:
     )
 
 
+def test_texts_that_differ_in_their_numbers_are_one_range() -> None:
+    reasons = ["3 of 12 windows", "5 of 12 windows"]
+    assert len(set(map(numbers.without_numbers, reasons))) == 1
+    assert numbers.merge_texts_with_ranges(reasons) == "3 to 5 of 12 windows"
+
+
 @given(st.floats(0, 100))
 def test_no_bound_is_below_what_it_bounds(value: float) -> None:
     assert float(numbers.at_most(value).removesuffix(" %")) >= 100 * value - 1e-6
