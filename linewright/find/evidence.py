@@ -94,6 +94,8 @@ class Evidence:
     threads: dict[int, Thread] = field(default_factory=dict)
     sites: Counter[SiteKey] = field(default_factory=Counter)
     """Samples, or accesses where every one is seen."""
+    used_at: Counter[int] = field(default_factory=Counter)
+    """Samples by the offset in the line."""
     seen: dict[SiteKey, list[Sample]] = field(default_factory=lambda: defaultdict(list))
     """The samples themselves, where the source has any."""
     samples: int = 0
@@ -141,8 +143,9 @@ class Evidence:
     def thread(self, tid: int) -> Thread:
         return self.threads.setdefault(tid, Thread())
 
-    def count(self, site: SiteKey, sample: Sample) -> None:
-        """One sample at one of the line's instructions."""
+    def count(self, site: SiteKey, sample: Sample, offset: int = 0) -> None:
+        """One sample at one of the line's instructions, which uses the line from the offset."""
+        self.used_at[offset] += 1
         self.sites[site] += 1
         self.seen[site].append(sample)
         self.samples += 1
@@ -299,7 +302,8 @@ def put(lines: LineEvidence, sample: Sample, operand: Operand) -> None:
     evidence.touch(
         sample.tid, address % LINE, operand.size, operand.access != "read", sample.time_ns
     )
-    evidence.count(SiteKey(sample.pid, operand.ip, operand.access, operand.mnemonic), sample)
+    key = SiteKey(sample.pid, operand.ip, operand.access, operand.mnemonic)
+    evidence.count(key, sample, address % LINE)
 
 
 def collect_near(
@@ -328,7 +332,7 @@ def collect_near(
             if place in wanted:
                 evidence = lines.known[place]
                 site = SiteKey(sample.pid, operand.ip, operand.access, operand.mnemonic)
-                evidence.count(site, sample)
+                evidence.count(site, sample, address % LINE)
                 evidence.near += 1
                 evidence.near_by_thread[sample.tid] += 1
                 break

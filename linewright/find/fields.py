@@ -4,8 +4,11 @@ which each thread has its own lines."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
+
+import msgspec
 
 from linewright.elf import types
 from linewright.elf.types import Accessed, Layout
@@ -33,14 +36,22 @@ class Fields:
         self._dwarf_registers = DWARF_REGISTERS[arch]
         self._types: dict[FileAddress, Accessed | None] = {}
 
-    def of(self, e: Evidence, first: Object, separate: bool) -> TypedLine:
-        """Of the line's `first` object where it has a type, else of what pointers lead to."""
-        layout = self._addresses.layout(e.pid, first, [key.ip for key in hottest(e)])
-        if layout is None:
-            return TypedLine(self._pointed(e), None)
-        name = layout.name if first.kind == "heap" else first.symbol
-        fields = fields_on(layout, first.start, name, e.address)
-        return TypedLine(fields, separated(layout, first.start, fields, e) if separate else None)
+    def of(self, e: Evidence, objects: Sequence[Object], separate: bool) -> TypedLine:
+        """Of the line's objects where they have a type, else of what pointers lead to; a layout is
+        advised where one of them is all that is used."""
+        whole = {(what.symbol, what.start): what for what in objects}
+        found: list[FieldBytes] = []
+        advised = None
+        for what in whole.values():
+            layout = self._addresses.layout(e.pid, what, [key.ip for key in hottest(e)])
+            if layout is None:
+                continue
+            name = layout.name if what.kind == "heap" else what.symbol
+            fields = fields_on(layout, what.start, name, e.address)
+            if separate and len(whole) == 1:
+                advised = separated(layout, what.start, fields, e)
+            found += fields
+        return TypedLine([_weighed(f, e) for f in found or self._pointed(e)], advised)
 
     def type_of(self, whole: Evidence) -> tuple[str, list[str]] | None:
         """The type of objects on many lines, with its fields that are used; None where it is not
@@ -90,6 +101,13 @@ def fields_on(layout: Layout, start: int, name: str, line: int) -> list[FieldByt
         FieldBytes(offset=f.offset - at, bytes=f.size, name=name + f.path)
         for f in layout.fields(max(0, at), min(at + LINE, layout.size))
     ]
+
+
+def _weighed(field: FieldBytes, e: Evidence) -> FieldBytes:
+    """The field with its part of the line's samples."""
+    inside = range(field.offset, field.offset + field.bytes)
+    used = sum(number for at, number in e.used_at.items() if at in inside)
+    return msgspec.structs.replace(field, share=used / e.samples if e.samples else 0.0)
 
 
 def separated(

@@ -29,6 +29,8 @@ from linewright.find.results import (
 
 MOST_NAMES = 3
 """Further objects of a line that are named."""
+_NAME_LENGTH = 15
+"""Characters of a thread's name that the kernel keeps."""
 MOST_FIELDS = 4
 """Fields that one thread's bytes, or objects of one type, are named by."""
 MOST_PARTS = 4
@@ -81,7 +83,26 @@ def line_text(hot: Hot) -> str:
 
 def place_text(named: CodeName) -> str:
     """A function, with file name and line where they are known."""
-    return f"{named.function} ({PurePath(named.source).name})" if named.source else named.function
+    function = function_text(named.function)
+    return f"{function} ({PurePath(named.source).name})" if named.source else function
+
+
+def function_text(name: str) -> str:
+    """A function as its author knows it: of the library's functions that are made for a lambda
+    (std::thread's `_State_impl<…>`, std::function's `_Function_handler<…>`) the lambda, by the
+    function that it stands in."""
+    found = _LAMBDA.search(name)
+    if found is None or not name.startswith(_MADE_FOR):
+        return name
+    begin, deep = found.start(), 0
+    while begin > 0 and (deep or name[begin - 1] not in "<, "):
+        begin -= 1
+        deep += {">": 1, ")": 1, "<": -1, "(": -1}.get(name[begin], 0)
+    return f"lambda in {name[begin : found.start()]}"
+
+
+_LAMBDA = re.compile(r"::(\{lambda\(|\$_\d)")
+_MADE_FOR = ("std::thread::_State_impl<", "std::_Function_handler<", "void* std::__")
 
 
 def _allocation(what: Object) -> str:
@@ -113,27 +134,35 @@ def cost_text(hot: Hot) -> str:
     return f"about {cost}" if hot.estimated else cost
 
 
-def bytes_text(touches: list[Touch], threads: int, fields: Sequence[FieldBytes] = ()) -> list[str]:
-    """Which threads touch which bytes: one line for each set of bytes, with the fields they are."""
+def bytes_text(hot: Hot, program: str = "") -> list[str]:
+    """Which threads touch which bytes: one line for each set of bytes, with the fields they are,
+    the most used first; threads with their names, unless all are the `program`'s."""
+    touches, called = hot.touches, {t.name for t in hot.touches}
+    named = len(called) > 1 or bool(program and called != {program[:_NAME_LENGTH]})
     groups: dict[tuple[tuple[int, int], ...], list[Touch]] = defaultdict(list)
     for touch in touches:
         groups[tuple(touch.bytes)].append(touch)
     said = []
     for where, some in sorted(groups.items()):
         spans = spans_text(where)
-        names = [f.name for f in fields if any(_meets(f, *span) for span in where)]
+        met = [f for f in hot.fields if any(_meets(f, *span) for span in where)]
+        names = [f.name for f in sorted(met, key=lambda f: -f.share)]
         if names:
             more = f" and {len(names) - MOST_FIELDS} more" if len(names) > MOST_FIELDS else ""
             spans += f" ({', '.join(names[:MOST_FIELDS])}{more})"
-        names = " ".join(str(t.thread) for t in some[:4]) + (
+        names = " ".join(_thread(t, named) for t in some[:4]) + (
             f" and {len(some) - 4} more" if len(some) > 4 else ""
         )
         verb = "write" if any(t.writes for t in some) else "read"
         verb += "s" if len(some) == 1 else ""
         said.append(f"bytes {spans}: thread{'s' if len(some) > 1 else ''} {names} {verb}")
-    if threads > len(touches):
-        said.append(f"and {threads - len(touches)} threads more")
+    if hot.threads > len(touches):
+        said.append(f"and {hot.threads - len(touches)} threads more")
     return said
+
+
+def _thread(touch: Touch, named: bool) -> str:
+    return f"{touch.thread} ({touch.name})" if named and touch.name else str(touch.thread)
 
 
 def spans_text(where: Sequence[tuple[int, int]]) -> str:
@@ -190,13 +219,9 @@ def advised_text(advised: LayoutAdvice, apart: int | None) -> str:
     )
 
 
-_SITE_STAYS = {"one_cpu": ", on one CPU alone", "by_turns": ", by CPUs in turns"}
-"""Of an instruction that uses a line on one CPU at a time, where others may move it."""
-
-
 def site_text(site: Site) -> str:
     """Instruction, function and source line, and for a library's site who called it."""
-    place = site.function or f"{site.module}+{site.offset:#x}"
+    place = function_text(site.function) or f"{site.module}+{site.offset:#x}"
     if site.source:
         place += f" ({tail(site.source)})"
     called = f", called from {site.caller}" if site.caller else ""
@@ -471,7 +496,9 @@ def name_text(hot: Hot) -> str:
         return f"heap block of {first.site}"
     if first.kind in ("static", "thread_local") and (first.symbol or not hot.sites):
         return first.symbol or f"static data of {first.file}"
-    used = hot.sites[0].function or hot.sites[0].module if hot.sites else "unknown code"
+    used = (
+        function_text(hot.sites[0].function) or hot.sites[0].module if hot.sites else "unknown code"
+    )
     return f"{first.kind.replace('_', ' ')} used by {used}"
 
 

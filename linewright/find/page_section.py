@@ -35,7 +35,7 @@ COLUMNS = (
     _column("share of time", lambda hot: amount_text(hot)),
     _column("kind", lambda hot: f"{kind_text(hot)}, {hot.certainty}"),
     _column("threads", lambda hot: str(hot.threads)),
-    _column("bytes", lambda hot: "; ".join(bytes_text(hot.touches, hot.threads, hot.fields))),
+    _column("bytes", lambda hot: "; ".join(bytes_text(hot))),
     _column("sites", lambda hot: "; ".join(site_text(site) for site in hot.sites[:3])),
     _column("at most to gain", lambda hot: _most(hot)),
     _column("what to do", lambda hot: advice(hot)),

@@ -195,7 +195,7 @@ def _table(lines: list[Hot]) -> TextTable:
 def _details(number: int, hot: Hot, result: Result) -> Topic:
     """One line: who touches which bytes, from where, what it costs and what to do."""
     stays, name = hot.verdict.stays, line_text(hot)
-    lines = bytes_text(hot.touches, hot.threads, hot.fields)[:4] if hot.lines == 1 else []
+    lines = bytes_text(hot, result.program)[:4] if hot.lines == 1 else []
     if hot.kind == "false" and hot.lines == 1 and hot.touches:
         users = "threads " + " ".join(str(t.thread) for t in hot.touches)
         marks = picture(task_touches(hot) or hot.touches, hot.fields)

@@ -151,6 +151,8 @@ class FieldBytes(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     bytes: U64
     name: str
     """``shard[2].s.hits``."""
+    share: Share = 0.0
+    """Of the line's samples; 0 where every access is seen, and of plain accesses."""
 
 
 class LayoutAdvice(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

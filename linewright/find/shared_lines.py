@@ -37,9 +37,11 @@ FEWEST_ALONE = 12
 """Samples by one thread from which a line is that thread's: fewer may have missed another thread,
 even one that uses the line as often in but 1 of 2^11 cases."""
 FEWEST_LINES = 16
-"""Lines that one instruction uses, each below SMALL of the samples, from which they are summed
-up: a table that is hot as a whole."""
+"""Lines that one instruction uses, each below MOST_OF_TABLE of the samples, from which they are
+summed up: a table that is hot as a whole."""
+MOST_OF_TABLE = 0.1
 SMALL = 0.01
+"""Of the samples, what a line of one thread takes at least to be named."""
 FEWEST_MET = 3
 """Of them, lines that two threads were seen on, and the same as a share of those with two samples:
 less is chance."""
@@ -115,10 +117,10 @@ class SharedLines:
         return sorted(lines, key=lambda line: line.verdict.stays)
 
     def _tables(self) -> list[_Found]:
-        """Lines of objects of one type, or of one object that one instruction uses, each too seldom
-        to be judged by itself, and all together: shared where two threads were seen on enough of
+        """Lines of objects of one type, or of one object that one instruction uses, none of which
+        is most of what that costs, all together: shared where two threads were seen on enough of
         them."""
-        most, names = max(FEWEST_SAMPLES, SMALL * self._total), self._addresses.code
+        most, names = max(FEWEST_SAMPLES, MOST_OF_TABLE * self._total), self._addresses.code
         small = [
             (e, key, names.where(key.pid, key.ip))
             for e in self._lines.known.values()
@@ -190,8 +192,7 @@ class SharedLines:
         e, kind, wide, table = found
         where = _used(e)
         objects = [self._addresses.object(e.pid, at, e.when_ns) for at in where]
-        first = objects[0]
-        typed = self._fields.of(e, first, separate=kind == "false")
+        typed = self._fields.of(e, objects, separate=kind == "false")
         type_, used_fields = (table and self._fields.type_of(e)) or ("", [])
         wide_only = kind not in SHARED and wide in SHARED
         line_bytes = 2 * LINE if wide_only else LINE

@@ -8,17 +8,19 @@ import os
 import shutil
 import subprocess
 
+import msgspec
 import pytest
 
 from linewright.elf import types
 from linewright.elf.symbols import module
 from linewright.find.evidence import Evidence, LinePlace
 from linewright.find.fields import fields_on, separated
+from linewright.find.line_words import advised_text, bytes_text, function_text, picture
 from linewright.find.names import Names
-from linewright.find.result_document import advised_text, bytes_text, picture
 from linewright.find.results import FieldBytes, LayoutAdvice, Touch
 from linewright.find.space import Spaces
 from linewright.find.stream import Map
+from support.find_results import line
 
 PROGRAM = r"""
 #include <stdlib.h>
@@ -182,7 +184,8 @@ def test_the_picture_of_a_line() -> None:
     two = Touch(thread=8, name="", bytes=[(4, 8)], writes=False, reads=True)
     assert picture([one, two]).startswith("1111****2222............")
     fields = [FieldBytes(offset=0, bytes=8, name="a.head")]
-    assert bytes_text([one], 1, fields) == ["bytes 0-7 (a.head): thread 7 writes"]
+    hot = line(touches=[one], threads=1, fields=fields)
+    assert bytes_text(hot) == ["bytes 0-7 (a.head): thread 7 writes"]
 
 
 def test_code_that_is_mapped_once_more_has_its_own_names(program) -> None:
@@ -223,3 +226,44 @@ def test_functions_of_a_jit_compiler_have_the_names_it_lists(monkeypatch, tmp_pa
     assert not Names(spaces).is_code(4711, 0x10048)
     spaces.began_s = listed.stat().st_mtime + 5  # left by an earlier process of that number
     assert "without a file" in Names(spaces).name(4711, 0x10018).function
+
+
+def test_the_most_used_fields_are_named_and_threads_by_their_names() -> None:
+    """A ring whose two hot words lie behind five cold ones."""
+    shares = [0.0, 0.0, 0.01, 0.0, 0.02, 0.57, 0.4]
+    fields = [
+        FieldBytes(offset=8 * n, bytes=8, name=f"ring.f{n}", share=share)
+        for n, share in enumerate(shares)
+    ]
+    touches = [
+        Touch(thread=7, name="server", bytes=[(0, 56)], writes=True, reads=False),
+        Touch(thread=8, name="worker", bytes=[(0, 56)], writes=True, reads=False),
+    ]
+    (said,) = bytes_text(line(touches=touches, fields=fields), "server")
+    assert said == (
+        "bytes 0-55 (ring.f5, ring.f6, ring.f4, ring.f2 and 3 more): threads 7 (server) "
+        "8 (worker) write"
+    )
+    alike = [touches[0], msgspec.structs.replace(touches[1], name="server")]
+    assert bytes_text(line(touches=alike), "server") == ["bytes 0-55: threads 7 8 write"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "std::thread::_State_impl<std::thread::_Invoker<std::tuple<Pool::start(int, "
+            "std::vector<int, std::allocator<int> >&)::{lambda()#1}> > >::_M_run()",
+            "lambda in Pool::start(int, std::vector<int, std::allocator<int> >&)",
+        ),
+        ("std::thread::_State_impl<std::thread::_Invoker<std::tuple<main::$_0> > >::_M_run()",
+         "lambda in main"),
+        ("std::_Function_handler<void (int), run(char**)::{lambda(int)#2}>::_M_invoke("
+         "std::_Any_data const&, int&&)", "lambda in run(char**)"),
+        ("std::thread::_State_impl<std::thread::_Invoker<std::tuple<void (*)(int), int> > >"
+         "::_M_run()",) * 2,
+        ("main::{lambda(int)#1}::operator()(int) const",) * 2,
+    ],
+)  # fmt: skip
+def test_a_lambda_is_named_by_where_it_stands(name: str, said: str) -> None:
+    assert function_text(name) == said
