@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""sparse has no remark on the module for 7.x, and has one on each mistake that is planted."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support import waiting
+from support.places import ROOT
+
+sys.path.insert(0, str(ROOT / "tests/kernel"))
+
+import kernels
+from run_arm64 import Unavailable
+
+SERIES, ARCH = "7", "amd64"
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the kernel is one for x86-64"),
+]
+PLANTED = """
+int lwk_planted(const int __user *from);
+int lwk_planted(const int __user *from)
+{
+	return *from;
+}
+"""
+"""A look at a user's memory past the kernel's functions for it."""
+
+
+def sparse(out: Path) -> subprocess.CompletedProcess[str]:
+    try:
+        tree = kernels.fetch(SERIES, ARCH, ROOT / "build")
+        words = kernels.builder(SERIES, ARCH, "gcc")
+    except Unavailable as missing:
+        pytest.skip(str(missing))
+    release = (tree / "release").read_text().strip()
+    headers = tree / f"usr/src/linux-headers-{release}"
+    made = ["make", "-C", str(ROOT / "kmod"), "sparse", f"OUT={out}", f"KDIR={headers}"]
+    return waiting.run([*made, *words])
+
+
+def test_sparse_has_no_remark_and_finds_what_is_planted(tmp_path) -> None:
+    """Planted behind the module's parameters, whose macros once kept sparse from saying more."""
+    whole = sparse(tmp_path)
+    assert whole.returncode == 0, whole.stdout + whole.stderr
+    for name in ("main.c", "counters.c", "dma.c"):
+        source = tmp_path / name
+        right = source.read_text()
+        source.write_text(right + PLANTED)
+        found = sparse(tmp_path)
+        assert found.returncode == 2, name
+        assert f"{name}:" in found.stderr and "noderef" in found.stderr, found.stderr
+        source.write_text(right)
