@@ -235,6 +235,38 @@ def test_every_command_line_that_needs_no_other_machine_runs(real, name: str) ->
     assert refused == {}
 
 
+SHOWN = [
+    name
+    for name in NAMES
+    if name.startswith(("README", "PACKAGE", "docs/guide", "docs/users", "docs/library"))
+]
+"""Pages whose lines a reader types."""
+LONG_S = 20.0
+SAYS_HOW_LONG = re.compile(
+    r"--budget|# .*\b(\d+ (s|min)|(half a|a|one|two|three|four|five) minutes?|the same)\b"
+)
+DOES_NOT_MEASURE = ("--dry-run", "--from", "--resume")
+
+
+def without_duration(text: str) -> list[str]:
+    """Measurements of a page that may take long and do not say how long."""
+    found = []
+    for line in command_lines(text):
+        words = shlex.split(COMMAND.sub("", line), comments=True)
+        if "…" in line or words[0] != "measure" or {*DOES_NOT_MEASURE} & {*words}:
+            continue
+        plan = words[words.index("--plan") + 1] if "--plan" in words else "quick"
+        long = plan not in built_in() or built_in()[plan].budget_s > LONG_S
+        if long and not SAYS_HOW_LONG.search(line):
+            found.append(line)
+    return found
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_measurement_says_how_long_it_takes(name: str) -> None:
+    assert without_duration((ROOT / name).read_text()) == []
+
+
 def test_every_command_and_plan_has_its_line():
     """Every command in its table, every built-in plan in its own."""
     commands = (ROOT / "docs/reference/commands.md").read_text()
@@ -329,6 +361,7 @@ def test_mistakes_are_found(tmp_path):
         "No such option: --zzz",
         "no command shaw",
     ]
+    assert without_duration("    linewright measure --plan rmw\n") != []
     assert not any(
         complaint(line)
         for line in command_lines("    linewright trial --runs 3 -- ./a --zzz   # why\n")

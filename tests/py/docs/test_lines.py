@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from docs.test_docs import NAMES, READING, command_lines
+from docs.test_docs import FENCE, NAMES, READING, SHOWN, command_lines
+from docs.test_examples import FENCE as EXAMPLE
 
 from linewright.schema import Cell, Context, Record
 from support import machines, waiting
@@ -203,6 +204,72 @@ def test_every_line_of_a_page_is_executed_somewhere() -> None:
     assert [
         file for file in ELSEWHERE_RUN.values() if not (ROOT / "tests/py" / file).exists()
     ] == []
+
+
+SHELL = re.compile(
+    r"(sudo|make|cmake|pip|git|cc|gcc|cd|scripts/|echo|cat|export|[A-Z_]+=\S*|if|while)\b"
+)
+"""How a line for a shell begins that does not call the command."""
+SHELL_RUN = {
+    "git clone": ("packages/roots/inside", "git init"),
+    "make measure": ("packages/roots/inside", "make measure"),
+    "make test": ("packages/roots/inside", "make test"),
+    "pip install .": ("packages/roots/inside", "pip install"),
+    "cmake --preset native": ("packages/roots/inside", "cmake --preset native"),
+    "cmake --build --preset native": ("packages/roots/inside", "cmake --build --preset native"),
+    "cmake -S . -B build/musl": ("packages/musl/run", "toolchain-musl.cmake"),
+    "cmake --build build/musl": ("packages/musl/run", "cmake --build"),
+    "cmake --preset arm64": ("py/commands/test_printed.py", "builds_a_missing_program"),
+    "make -C kmod": ("packages/roots/inside", "make -C kmod"),
+    "sudo apt install linux-headers": ("packages/roots/inside", "linux-headers"),
+    "git -C ~/src/linux am": ("py/kernel/test_sources.py", "`git am` takes them"),
+    "export DASK_SCHEDULER_ADDRESS": ("py/remote/test_dask.py", "DASK_SCHEDULER_ADDRESS"),
+    "cc prog.c": ("packages/deb/run", "pkg-config --cflags --libs linewright"),
+    "cc -DLW_NO_POLICY": ("cpp/installed/installed.py", "-DLW_NO_POLICY"),
+    "LINEWRIGHT_ATOMICS=store,prefetch ./server": ("cpp/policy", "store,prefetch"),
+    "LD_AUDIT=": ("py/elf/test_run.py", "LD_AUDIT"),
+    "LINEWRIGHT_ATOMICS=prefetch": ("py/elf/test_run.py", "LINEWRIGHT_ATOMICS"),
+    "GLIBC_TUNABLES=": ("py/elf/test_run.py", "optional_static_tls"),
+    "LINEWRIGHT_VERBOSE=1": ("py/elf/test_run.py", "LINEWRIGHT_VERBOSE"),
+    "gcc -O2 -o server": ("cpp/outline/CMakeLists.txt", "linewright_outline"),
+    "cat host.jsonl contended.jsonl": ("py/docs/test_lines.py", "both.jsonl"),
+}
+"""Where such a line is run, by how it begins, with what stands there."""
+SHELL_NOT_RUN = {
+    "cd ~/linux-lse": "builds a whole kernel; tests/kernel builds small ones with the same patches",
+    "scripts/config -e": "the same",
+    "echo 1 | sudo tee": "sets an option of the reader's own kernel; tests/kernel boots with it",
+}
+
+
+def shell_lines(text: str) -> Iterator[str]:
+    """Lines of code blocks for a shell, but those that call the command, and those of blocks that
+    tests run whole."""
+    rest = EXAMPLE.sub("", text)
+    blocks = [
+        b.split("\n", 1)[1].rsplit("\n", 1)[0] for b in FENCE.findall(rest) if "```c" not in b
+    ]
+    blocks += re.findall(r"(?:^    .*\n?)+", FENCE.sub("", rest), re.MULTILINE)
+    for block in blocks:
+        for line in block.split("\n"):
+            if SHELL.match(line.strip()) and not COMMAND.match(line.strip()):
+                yield line.strip()
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_every_other_line_is_run_somewhere(name: str) -> None:
+    known = (*SHELL_RUN, *SHELL_NOT_RUN)
+    lines = list(shell_lines((ROOT / name).read_text()))
+    assert [line for line in lines if not line.startswith(known)] == []
+
+
+def test_the_places_of_other_lines_are_there() -> None:
+    for file, text in SHELL_RUN.values():
+        place = ROOT / "tests" / file
+        files = place.rglob("*") if place.is_dir() else [place]
+        assert any(text in one.read_text() for one in files if one.is_file()), (file, text)
+    shown = "\n".join(line for name in SHOWN for line in shell_lines((ROOT / name).read_text()))
+    assert [line for line in (*SHELL_RUN, *SHELL_NOT_RUN) if line not in shown] == []
 
 
 @pytest.mark.slow
