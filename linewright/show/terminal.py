@@ -96,7 +96,10 @@ def _blocks(
     if prices:
         yield from before_prices
         yield chart(prices, amounts["prices"], width, console.encoding)
-    yield from _limits(screen, amounts["limits"], width)
+    for line in _limits(screen)[: amounts["limits"]]:
+        yield from _wrapped(_text(line), "", width)
+    if said := _left_out(screen, amounts):
+        yield from _wrapped(said, "", width)
 
 
 def _has_figures(matrix: TextTable) -> bool:
@@ -124,12 +127,25 @@ def _wrapped(text: str, label: str, width: int, style: str = "") -> Iterator[Tex
         yield Text.assemble((label, "bold") if not number else indent, (line, style))
 
 
-def _limits(screen: Document, most: int, width: int) -> Iterator[Text]:
-    lines = [*screen.of("missing"), *screen.of("undecided"), *screen.of("limits")]
-    for line in lines[:most]:
-        yield from _wrapped(_text(line), "", width)
-    if len(lines) > most:
-        yield Text(more(len(lines) - most, "limit", "show --all FILE", " and every figure"))
+def _limits(screen: Document) -> list[Sentence]:
+    return [*screen.of("missing"), *screen.of("undecided"), *screen.of("limits")]
+
+
+def _left_out(screen: Document, amounts: Mapping[str, int]) -> str:
+    """The line that says what had no room, and which command has it; empty where all had."""
+    matrix, prices = screen.table("matrix"), screen.table("prices")
+    left = {
+        "suggestion": len(screen.of("uses")) - amounts["use"],
+        "row": len(matrix.rows) - amounts["rows"] if matrix and _has_figures(matrix) else 0,
+        "price": len(prices.rows) - amounts["prices"] if prices else 0,
+        "limit": len(_limits(screen)) - amounts["limits"],
+    }
+    *others, last = [(count, what) for what, count in left.items() if count > 0] or [(0, "")]
+    if not last[0]:
+        return ""
+    also = "" if others else " and every figure"
+    parts = [numbers.count(count, f"more {what}") for count, what in others]
+    return numbers.join([*parts, more(*last, "show --all FILE", also)])
 
 
 # ---- several machines --------------------------------------------------------------------------
