@@ -38,7 +38,7 @@ uint64_t apart[64] __attribute__((aligned(256))), together[8] __attribute__((ali
 static pthread_barrier_t both;
 static void *count(void *word) {
     pthread_barrier_wait(&both);
-    for (int i = 0; i < 5000000; i++) __atomic_fetch_add((uint64_t *)word, 1, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < 300000; i++) __atomic_fetch_add((uint64_t *)word, 1, __ATOMIC_SEQ_CST);
     return 0;
 }
 #ifndef NO_MAIN
@@ -263,6 +263,56 @@ def test_the_recipe_for_ctest(folder):
         assert made("ctest", "--test-dir", "build") == wanted
     failed = ElementTree.parse(folder / "build/lines.xml").getroot().get("failures")
     assert failed == "1"
+
+
+COUNTING = """
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+#[repr(align(256))]
+struct Line([AtomicU64; 64]);
+const ZERO: AtomicU64 = AtomicU64::new(0);
+static WORDS: Line = Line([ZERO; 64]);
+fn main() {
+    std::thread::scope(|scope| {
+        for n in 0..2 {
+            scope.spawn(move || for _ in 0..200_000 { WORDS.0[APART * n].fetch_add(1, Relaxed); });
+        }
+    });
+}
+"""
+
+
+@pytest.mark.slow
+def test_the_recipe_for_cargo(folder):
+    if shutil.which("cargo") is None:
+        pytest.skip("no cargo")
+    (folder / "Cargo.toml").write_text('[package]\nname = "program"\nversion = "1.0.0"\n')
+    for part in ("src", "tests"):
+        (folder / part).mkdir()
+    (folder / "tests/lines.rs").write_text(RECIPES["rust"])
+    for apart, wanted in ((32, 0), (1, 101)):
+        text = COUNTING.replace("APART", str(apart))
+        (folder / "src/main.rs").write_text(text)
+        if not wanted:
+            assert made("cargo", "build", "--offline", "-q") == 0
+            baseline("--exact", "--", "target/debug/program")
+        assert made("cargo", "test", "--offline", "-q", "--test", "lines") == wanted
+
+
+def test_the_workflow_for_github(folder, monkeypatch):
+    """It is one by GitHub's schema, and its step tells new lines by annotations and SARIF."""
+    pytest.importorskip("check_jsonschema")
+    (folder / "lines.yml").write_text(RECIPES["yaml"])
+    schema = ("--builtin-schema", "vendor.github-workflows")
+    assert made(sys.executable, "-m", "check_jsonschema", *schema, "lines.yml") == 0
+    step = re.search(r"name: new lines\n +run: (.*)", RECIPES["yaml"])[1]
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    baseline("--exact", "--", "./program")
+    assert made("sh", "-e", "-c", step) == 0
+    os.replace("shared", "program")
+    done = waiting.run(("sh", "-e", "-c", step))
+    assert done.returncode == 1 and "::error file=a.c,line=" in done.stderr
+    (run,) = json.loads((folder / "lines.sarif").read_text())["runs"]
+    assert [found["level"] for found in run["results"]] == ["error"]
 
 
 def test_the_recipe_for_google_benchmark(folder):
