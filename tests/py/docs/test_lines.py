@@ -247,7 +247,9 @@ def shell_lines(text: str) -> Iterator[str]:
     tests run whole."""
     rest = EXAMPLE.sub("", text)
     blocks = [
-        b.split("\n", 1)[1].rsplit("\n", 1)[0] for b in FENCE.findall(rest) if "```c" not in b
+        b.split("\n", 1)[1].rsplit("\n", 1)[0]
+        for b in FENCE.findall(rest)
+        if not re.search("```(c|yaml)", b)
     ]
     blocks += re.findall(r"(?:^    .*\n?)+", FENCE.sub("", rest), re.MULTILINE)
     for block in blocks:
