@@ -37,11 +37,12 @@ def author() -> str:
 
 
 def filled(text: str) -> str:
-    """Paragraphs at the width of a message. What is indented, such as a table, stays as it is."""
+    """Paragraphs at the width of a message. What is indented, such as a table, stays as it is, and
+    so does a link."""
     parts = re.split(r"\n\s*\n", textwrap.dedent(text).strip())
     return "\n\n".join(
         part
-        if re.search(r"^\s", part, re.MULTILINE)
+        if re.search(r"^(\s|Link: )", part, re.MULTILINE)
         else textwrap.fill(part, WIDTH, break_on_hyphens=False, break_long_words=False)
         for part in parts
     )

@@ -28,8 +28,9 @@ by index beside each other, and the updater's scan is one function, called by a 
 sleep. Proof: src/srcu/gp.h, whose scan this is. In 6.1 that worker runs on the queue that carries
 out RCU's expedited grace periods, so that the scan there waits for a normal one.
 
-A backport for 6.1 and 6.12. Upstream: SRCU-fast since 6.15, up-down readers merged for 6.19, and
-refscale's types for both (read in 7.3.4); the choice is not there.
+A backport for 6.1 and 6.12. Upstream: SRCU-fast since 6.15, up-down readers merged for 6.19
+(mainline's merge 6fcc739a04b2; that it is 6.19's follows from the patches' date, November 2025),
+and refscale's types for both (read in 7.3.4); the choice is not there.
 """
 
 # ruff: noqa: E101 (Kconfig text is indented by a tab and two blanks)

@@ -127,6 +127,19 @@ def short(tmp_path_factory) -> Iterator[Machine]:
     assert not booted.warnings(), "\n".join(booted.log[-200:])
 
 
+def test_counters_that_are_switched_off_are_not_opened(tmp_path) -> None:
+    """As with `counters=0`, by its value when the module is loaded."""
+    off = boot(tmp_path, None, changes={"counters.c": ("events = true;", "events = false;")})
+    try:
+        assert parsed(off.ask("forms")[0])["counters"] == "0"
+        assert off.say("prepare 0\noperation=add\nform=atomic_add\nwork=64") == []
+        answer = off.say("window 0\ncpus=0\nwindow_us=2000")
+        assert answer and not any(line.startswith("counted ") for line in answer)
+        assert not off.warnings()
+    finally:
+        off.close()
+
+
 def bytes_of(fields: dict[str, object]) -> int:
     """About what the cell has taken when it fails: a lower bound."""
     if "entry_bytes" in fields:

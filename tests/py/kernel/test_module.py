@@ -145,6 +145,9 @@ def test_events_are_counted_or_named_beside_either_kind_of_work(machine):
         answer = machine.say("window 0\ncpus=0\nwindow_us=50000")
         counted = parsed(next(line for line in answer if line.startswith("counted ")))
         assert set(counted) <= counts and int(counted["task_clock"]) > 0
+    # Open counters make a change of tasks slower: a cell that sleeps has none.
+    assert machine.say("prepare 0\noperation=readers_pair\nform=mutex\nwidth=8") == []
+    assert not any(line.startswith("counted ") for line in machine.say("window 0\ncpus=0"))
     assert machine.say("forget 0") == []
 
 

@@ -75,7 +75,7 @@ def test_a_saving_that_was_given_to_a_machine_is_no_prediction(capsys) -> None:
     assert "Given to" not in capsys.readouterr().out
     assert main(["model", "machines", "phone-2025"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "64.6 to 66.5 % at entries of 4 KiB, was given to the machine" in shown
+    assert "64.6 to 66.6 % at entries of 4 KiB, was given to the machine" in shown
 
 
 def test_advice_takes_simulated_records_and_says_what_they_are(tmp_path: Path, capsys) -> None:
