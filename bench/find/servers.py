@@ -90,7 +90,7 @@ SERVERS = {
             "{threads}",
             "--io-threads-do-reads",
             "yes",
-            "--output",
+            "--save",
             "",
             "--dir",
             "{folder}",

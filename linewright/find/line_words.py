@@ -447,7 +447,7 @@ NOTES = {
     "the kernel.",
     "other_run": "Another run was measuring or sampling on this machine when this one began: each "
     "disturbs the other.",
-    "ending": "The program was ended by: {}.",
+    "ending": "The program did not end by itself: it was ended from here ({}).",
     "no_sample": "No sample: the program used less CPU time than one period.",
     "by_signal": "{}. Chain by CPU timers and a signal handler in a preloaded library instead.",
     "unread": "Heap blocks have no names: {}",

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from linewright import numbers
+from linewright.find.line_verdict import SELDOM_AT_ONCE
 from linewright.find.line_words import (
     advice,
     advised_text,
@@ -192,6 +193,13 @@ def _table(lines: list[Hot]) -> TextTable:
     )
 
 
+def _tasks_matter(hot: Hot) -> bool:
+    """Whether to say of threads or tasks: of a line that stays nothing follows, and that threads
+    use it at one time is said only where they were seen to."""
+    seldom = hot.at_once is not None and hot.at_once < SELDOM_AT_ONCE
+    return not hot.verdict.stays and not (seldom and hot.tasks.answer == "threads")
+
+
 def _details(number: int, hot: Hot, result: Result) -> Topic:
     """One line: who touches which bytes, from where, what it costs and what to do."""
     stays, name = hot.verdict.stays, line_text(hot)
@@ -206,7 +214,7 @@ def _details(number: int, hot: Hot, result: Result) -> Topic:
         lines.append(f"{share}{site_text(site)}{'' if stays else alone}")
     lines += [
         movement_text(hot) if hot.movement else "",
-        tasks_text(hot.tasks) if hot.tasks and not stays else "",
+        tasks_text(hot.tasks) if hot.tasks and _tasks_matter(hot) else "",
         gain_text(hot),
         advice(hot, result.bytes_apart),
         advised_text(hot.advised, result.bytes_apart) if hot.advised and not stays else "",

@@ -233,7 +233,7 @@ def test_all_that_the_code_around_a_sample_uses_is_one_part(second: str, expecte
     assert line.tasks.answer == ("tasks" if expected == "false" else "threads")
 
 
-def page(kind: str, answer: str) -> str:
+def page(kind: str, answer: str, **more: object) -> str:
     """What is said of a line with two words that two threads use."""
     ratio = Estimate(value=0.02, low=0, high=0.1)
     parts = [[(0, 8)], [(8, 8)]]
@@ -241,7 +241,7 @@ def page(kind: str, answer: str) -> str:
     touches = [
         Touch(thread=tid, name="t", bytes=[(0, 16)], writes=True, reads=False) for tid in (1, 2)
     ]
-    hot = line_of(kind, tasks=tasks, touches=touches)
+    hot = line_of(kind, tasks=tasks, touches=touches, **more)
     return "\n".join(render_all(document(result(hot)).evidence[0].lines))
 
 
@@ -259,6 +259,8 @@ def test_the_page_says_what_true_sharing_of_several_words_cannot_tell() -> None:
     assert "Threads use these bytes at one time" in said and "Separate" not in said
     assert "tasks that a runtime moves between threads more often would look the same" in said
     assert "Undecided whether threads share these bytes" in page("true", "open")
+    assert "at one time" not in page("true", "threads", at_once=0.004), "they hardly ran at once"
+    assert "Threads use these bytes at one time" in page("true", "threads", at_once=0.4)
 
 
 def swapped(pairs: int) -> list[BytesUsed]:
