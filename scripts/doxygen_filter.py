@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Prints a header with its block comments as Doxygen reads them: the first one describes the file,
-the others what follows."""
+"""Prints a header with its block comments as Doxygen reads them: the first one behind the licence
+tag describes the file, the others what follows."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ def main(path: str) -> int:
 
     def replace(match: re.Match[str]) -> str:
         nonlocal seen
+        if "SPDX-" in match[2]:
+            return match[0]
         seen += 1
         return as_documentation(match, seen == 1, Path(path).name)
 

@@ -73,21 +73,25 @@ def test_an_unknown_part_is_refused():
     assert done.returncode == 2 and "no part 'spelling'" in done.stderr
 
 
-def test_a_file_that_opens_with_code_is_found(tmp_path):
-    (tmp_path / "said.py").write_text('"""Says what it is for."""\nx = 1\n')
-    (tmp_path / "silent.py").write_text("x = 1\n")
+def test_a_file_without_a_licence_or_that_opens_with_code_is_found(tmp_path):
+    tag = "SPDX-License-Identifier: MIT"
+    (tmp_path / "said.py").write_text(f'# {tag}\n"""Says what it is for."""\nx = 1\n')
+    (tmp_path / "silent.py").write_text(f"# {tag}\nx = 1\n")
     (tmp_path / "said.h").write_text(
-        "#ifndef SAID_H\n#define SAID_H\n\n/*\n * Says what it is for.\n */\nint f(void);\n#endif\n"
+        f"/* {tag} */\n#ifndef SAID_H\n#define SAID_H\n\n/*\n * Says what it is for.\n */\n"
+        "int f(void);\n#endif\n"
     )
-    (tmp_path / "silent.c").write_text('#include "said.h"\n/* Says it too late. */\n')
+    (tmp_path / "silent.c").write_text(f'/* {tag} */\n#include "said.h"\n/* Says it too late. */\n')
+    (tmp_path / "untagged.py").write_text('"""Says what it is for."""\nx = 1\n')
     for command in (["git", "init", "-q"], ["git", "add", "."]):
         subprocess.run(command, cwd=tmp_path, check=True)
     program = [sys.executable, ROOT / "scripts/check/openings.py"]
     done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1
-    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == [
-        "silent.c",
-        "silent.py",
+    assert [line.partition(": ")[::2] for line in done.stdout.splitlines()] == [
+        ("untagged.py", "no SPDX licence tag in its first lines"),
+        ("silent.c", "does not open with a sentence that says what it is for"),
+        ("silent.py", "does not open with a sentence that says what it is for"),
     ]
 
 
