@@ -188,7 +188,7 @@ def first_sentence(lines: list[str]) -> str:
 def header_page(path: Path) -> str:
     """The page of one public header: ``linewright_cache(3)``."""
     text = path.read_text()
-    opening, *others = COMMENT.finditer(text)
+    opening, *others = (one for one in COMMENT.finditer(text) if "SPDX-" not in one[1])
     lines = comment_lines(opening[1])
     name = f"linewright_{path.stem}"
     page = head(name, 3) + named(name, first_sentence(lines))
