@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes PACKAGE.md, the page that a package index shows: README.md without what works in the
-repository only.
+"""Writes the repository's address into README.md, and PACKAGE.md, the page that a package index
+shows: README.md without what works in the repository only.
 
 The picture becomes its text, and a link to a file becomes the file's name or the link's words: an
 index has neither file."""
@@ -13,6 +13,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+REPOSITORY = "…"
+"""Where the repository is published, once it is: the only place to change."""
+CLONE = re.compile(r"(?<=git clone )\S+(?= linewright)")
 PICTURE = re.compile(r"<picture>.*?</picture>", re.DOTALL)
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?://)([^)#]+)[^)]*\)")
 LAST = "## Where to go next"
@@ -36,10 +39,16 @@ def made(readme: str, screen: str) -> str:
 def page() -> str:
     """What PACKAGE.md should hold now."""
     screen = (ROOT / "docs" / "images" / "screen.txt").read_text(encoding="utf-8")
-    return made((ROOT / "README.md").read_text(encoding="utf-8"), screen)
+    return made(front(), screen)
+
+
+def front() -> str:
+    """What README.md should hold now."""
+    return CLONE.sub(REPOSITORY, (ROOT / "README.md").read_text(encoding="utf-8"))
 
 
 def main() -> int:
+    (ROOT / "README.md").write_text(front(), encoding="utf-8")
     (ROOT / "PACKAGE.md").write_text(page(), encoding="utf-8")
     return 0
 

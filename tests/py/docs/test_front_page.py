@@ -7,16 +7,30 @@ from __future__ import annotations
 import importlib.util
 import re
 
+import pytest
+
 from support.places import ROOT
 
 PAGE = (ROOT / "PACKAGE.md").read_text(encoding="utf-8")
 
 
-def test_it_is_what_the_script_makes_of_readme_and_the_screen():
+@pytest.fixture
+def script():
     spec = importlib.util.spec_from_file_location("front_page", ROOT / "scripts" / "front_page.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_it_is_what_the_script_makes_of_readme_and_the_screen(script):
     assert script.page() == PAGE, "run scripts/front_page.py"
+    assert script.front() == (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_repositorys_address_has_one_place(script):
+    script.REPOSITORY = "https://example.org/linewright.git"
+    for text in (script.front(), script.page()):
+        assert text.count(f"git clone {script.REPOSITORY} linewright && cd linewright") == 1
 
 
 def test_it_needs_no_other_file():
