@@ -424,6 +424,8 @@ NOTES = {
     "unknown_pointers_i386": "accesses through %gs: {} threads",
     "unknown_pointers_arm64": "names of thread-local variables of threads whose thread pointer was "
     "not found: {}",
+    "held_back": "A CPU quota (cgroup) held threads back for {} s in {} s, all CPUs together: what "
+    "they share was put to the test so much less.",
     "failed": "The program failed ({}): what it did until then counts.",
     "went_on": "Processes that the program started go on after its end and are not seen any more: "
     "the option --pid {} samples one.",

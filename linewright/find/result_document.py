@@ -39,6 +39,7 @@ FENCE = ", a full fence: it waits for the stores before it, whose lines may be w
 WHY = {
     "failed": "the program failed",
     "no_sample": "there is no sample",
+    "held_back": "a CPU quota held its threads back",
     "went_on": "the program went on in another process",
     "one_cpu": "one CPU ran all of it",
     "never_at_once": "its threads hardly ever ran at once",

@@ -6,6 +6,7 @@ started, and measures what it costs: that takes as long. The program begins when
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
     from linewright.find.space import Spaces
 
 find_sampler = finder("linewright-find", "find")
+
+_CPU_STAT = """while IFS=: read -r _ controllers path; do
+cat "/sys/fs/cgroup/$controllers$path/cpu.stat" 2>/dev/null; done </proc/{}/cgroup; true"""
+"""Of version 2, whose line names no controllers, and of version 1."""
 
 
 class SamplerPlace:
@@ -137,6 +142,15 @@ class SamplerPlace:
         except LinewrightError as error:
             found.missing, found.failure = "unread", str(error)
         return found
+
+    def held_back_s(self, pid: int | None) -> float:
+        """How long CPU quotas of a process's control group, or of ours, have kept its threads from
+        their CPUs so far, all CPUs together; 0 where nothing says that."""
+        said = ""
+        with suppress(LinewrightError):
+            said = self._place.look(_CPU_STAT.format(pid or "self")).decode("utf-8", "replace")
+        found = dict(re.findall(r"^throttled_(usec|time) (\d+)$", said, re.MULTILINE))
+        return int(found.get("usec", 0)) / 1e6 + int(found.get("time", 0)) / 1e9
 
     def name_of(self, pid: int) -> str:
         try:

@@ -21,6 +21,8 @@ MOST_PER_SECOND = 4000
 """Samples a second over all CPUs: what the command reads without falling behind."""
 OVERHEAD = 0.02
 """What finding may cost the program: half for samples, half for watchpoints."""
+HELD_BACK = 0.1
+"""Of a run's time, how long a CPU quota held its threads back from which that is said."""
 SIGNAL_NS = 4_000
 """Assumed cost of a sample by a signal, for planning alone: the page states what the handlers
 took."""
@@ -53,12 +55,13 @@ def sampled(request: SampleRequest, there: SamplerPlace) -> tuple[SamplerOutput,
         table = there.table()
         preload.append(there.library("heap"))
         environment.append(f"LINEWRIGHT_FIND_HEAP={table}")
-    given = request.arguments(there.cpus)
+    given, before_s = request.arguments(there.cpus), there.held_back_s(request.pid)
     try:
         gathered = there.run(
             given + _environment(environment, preload, there.preloaded), request.command, True
         )
-        return gathered, _findings_of(request, gathered, there, table, [])
+        held = there.held_back_s(request.pid) - before_s
+        return gathered, _findings_of(request, gathered, there, table, _held_back(held, gathered))
     except SamplingRefusal as refused:
         if request.pid:
             raise RunError(
@@ -75,7 +78,16 @@ def sampled(request: SampleRequest, there: SamplerPlace) -> tuple[SamplerOutput,
     ]
     given += [f"--signals={rings}", *_environment(environment, preload, there.preloaded)]
     gathered = there.run(given, request.command, False)
-    return gathered, _findings_of(request, gathered, there, table, [said])
+    notes = _held_back(there.held_back_s(request.pid) - before_s, gathered)
+    return gathered, _findings_of(request, gathered, there, table, [*notes, said])
+
+
+def _held_back(held_s: float, gathered: SamplerOutput) -> list[Remark]:
+    """What is said where a CPU quota took a noticeable part of the run."""
+    seconds = gathered.end.elapsed_ns / 1e9 if gathered.end else 0.0
+    if held_s < HELD_BACK * seconds or not seconds:
+        return []
+    return [note("held_back", round(held_s, 1), round(seconds, 1))]
 
 
 def _environment(assignments: list[str], preload: list[str], before: str) -> list[str]:
