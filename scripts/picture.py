@@ -23,8 +23,8 @@ from linewright.analysis import summarise
 from linewright.errors import LinewrightError
 from linewright.say.machine_document import documents
 from linewright.show.console import note
-from linewright.show.one_screen import WIDEST
 from linewright.show.terminal import print_documents
+from linewright.show.text_tables import WIDEST
 
 THEMES = {"light": DEFAULT_TERMINAL_THEME, "dark": SVG_EXPORT_THEME}
 FONTS = re.compile(r"@font-face \{.*?\}", re.DOTALL)

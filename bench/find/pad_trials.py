@@ -32,8 +32,8 @@ import numpy as np
 from scipy import stats
 
 from linewright.analysis.comparison import ALPHA, Comparison
-from linewright.run.interrupts import Interrupts
 from linewright.run.place import Place
+from linewright.run.process import Interrupts
 from linewright.run.programs import find_preload
 from linewright.trial import engine, heap_padding
 from linewright.trial.runner import Helper, Runs

@@ -9,15 +9,13 @@ from collections.abc import Sequence
 from linewright.analysis import Summary
 from linewright.analysis.machine_answers import machines_with_answers
 from linewright.errors import UserError
-from linewright.records.select import matches
-from linewright.records.store import Store
+from linewright.records.store import Store, matches
 from linewright.say import cell_document, cell_rows, cell_tables
 from linewright.say.machine_document import documents, for_programs
 from linewright.schema import Context
 from linewright.show import plain
 from linewright.show.console import console_for, print_json
-from linewright.show.export_files import csv_of, parquet_of
-from linewright.show.formats import PARQUET, View
+from linewright.show.formats import PARQUET, View, csv_of, parquet_of
 from linewright.show.terminal import print_documents
 from linewright.show.text_tables import print_cells, print_tables
 

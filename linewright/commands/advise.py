@@ -18,7 +18,7 @@ def advise(files: Records, every: Every = False, as_json: AsJson = False) -> int
     tell."""
     from linewright.analysis import loading
     from linewright.say.machine_document import documents
-    from linewright.show import advice as advice_screen
+    from linewright.show.terminal import print_advice
 
     loaded = loading.load(files, note)
     require(len(loaded.summaries), files, "advise on")
@@ -27,6 +27,6 @@ def advise(files: Records, every: Every = False, as_json: AsJson = False) -> int
     if as_json:
         print_json(said)
     else:
-        advice_screen.show(said, console_for(sys.stdout), every)
+        print_advice(said, console_for(sys.stdout), every)
         sys.stdout.flush()
     return DONE

@@ -16,8 +16,7 @@ from linewright.commands._options import AsJson, Only, words_of
 from linewright.errors import DIFFERENT, DONE, check_range, choice, contradiction
 from linewright.records import files as records
 from linewright.show.console import console_for, note, print_json
-from linewright.show.formats import asked_format
-from linewright.show.new_file import check_folder, write
+from linewright.show.formats import asked_format, check_folder, write
 
 ORDER = 2
 FORMATS = ("table", "csv")
@@ -104,7 +103,7 @@ def answer(
     """Compare record files, print what is found and write it as a page; the exit code. `again` are
     the options that say the same on a command line."""
     from linewright.compare import from_files  # imports NumPy: a refusal is quicker than that
-    from linewright.compare.conditions import compare_whatever
+    from linewright.compare.compared_files import compare_whatever
     from linewright.say.comparison_document import check_comparable, page_document, refuse_unlike
 
     refuse = compare_whatever if UNLIKE in again else refuse_unlike
@@ -143,7 +142,7 @@ def _print(found, form: str, rest: str) -> None:
         said = comparison_document.document(found, every=True)
         print_json(comparison_document.for_programs(found) | {"document": said})
     elif form == "csv":
-        from linewright.show.export_files import csv_of
+        from linewright.show.formats import csv_of
 
         rows = comparison_document.rows_for_programs(found)
         sys.stdout.write(csv_of(rows))

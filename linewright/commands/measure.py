@@ -247,13 +247,13 @@ def _compared(
     """Measure and compare with an earlier file: in turns where that side can be measured again,
     else as of two times."""
     # These import NumPy, which takes longer than a refusal may.
-    from linewright.compare import earlier_run, in_turns
+    from linewright.compare import in_turns
     from linewright.say.comparison_document import not_again_text
 
     chosen = resolve(request, target)
     path = _path(files[0], chosen.name)
-    other = earlier_run.other_side(earlier, chosen, _command(again), target)
-    if isinstance(other, earlier_run.NotAgain):
+    other = in_turns.other_side(earlier, chosen, _command(again), target)
+    if isinstance(other, in_turns.NotAgain):
         note(not_again_text(earlier, other))
         _on_one(request, target, (path, *files[1:]), "none", again)
         return compare_command.answer([earlier, path], form)
@@ -262,7 +262,7 @@ def _compared(
         f"the side of {earlier} is measured again, in turns with the new one; that file "
         "itself is not compared"
     )
-    made = earlier_run.measure(other, chosen, target.probe_path, folder, note)
+    made = in_turns.measure_other_side(other, chosen, target.probe_path, folder, note)
     return compare_command.answer(made, form)
 
 

@@ -21,7 +21,7 @@ from linewright.run import probe_questions
 from linewright.run.programs import NAME, find_probe
 from linewright.schema import Cpu
 from linewright.show.console import note
-from linewright.show.new_file import open_new
+from linewright.show.formats import open_new
 from linewright.target import Topology
 
 ORDER = 44

@@ -11,7 +11,7 @@ import typer
 
 from linewright.errors import DONE, UserError, cannot_write
 from linewright.show.console import note
-from linewright.show.new_file import check_folder
+from linewright.show.formats import check_folder
 from linewright.wings import need_extra
 
 ORDER = 3

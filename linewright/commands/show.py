@@ -11,8 +11,16 @@ import typer
 from linewright.commands._options import AsJson, Every, Only, Records, require
 from linewright.errors import DONE, UserError
 from linewright.show.console import note
-from linewright.show.formats import FORMATS, PARQUET, View, asked_format, form_and_view
-from linewright.show.new_file import check_folder, check_new, written
+from linewright.show.formats import (
+    FORMATS,
+    PARQUET,
+    View,
+    asked_format,
+    check_folder,
+    check_new,
+    form_and_view,
+    written,
+)
 from linewright.wings import need_extra
 
 ORDER = 1

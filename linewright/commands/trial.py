@@ -250,7 +250,7 @@ def _run(
     begun: bool = False,
 ) -> int:
     """Run what is left, keep every run as it ends, show what there is, also when it stops early."""
-    from linewright.run.interrupts import Interrupts
+    from linewright.run.process import Interrupts
     from linewright.show.progress import fitting
     from linewright.trial import engine
 

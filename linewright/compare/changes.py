@@ -33,8 +33,7 @@ from linewright.analysis.variance_components import (
     heterogeneities,
     pool_components,
 )
-from linewright.compare.compared_files import outcome
-from linewright.compare.conditions import simulated
+from linewright.compare.compared_files import outcome, simulated
 from linewright.schema import Context
 
 Turns = Mapping[str, str]

@@ -21,8 +21,7 @@ from linewright.find.line_words import (
 )
 from linewright.find.result_document import headline, limits
 from linewright.find.results import Hot, Result
-from linewright.say.columns import Column, table_of
-from linewright.say.document import Section
+from linewright.say.document import Column, Section, table_of
 from linewright.say.sentence import Sentence, sentence_as_written
 
 

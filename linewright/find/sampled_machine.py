@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from linewright.errors import LinewrightError
 from linewright.find.results import Remark, note
-from linewright.run import preloading, probe_questions
-from linewright.run.interrupts import Interrupts
+from linewright.run import probe_questions, programs
 from linewright.run.place import LOST, Place, open_place
-from linewright.run.process import end, start
+from linewright.run.process import Interrupts, end, start
 from linewright.run.programs import find_preload, finder
 
 if TYPE_CHECKING:
@@ -103,13 +102,13 @@ class SamplerPlace:
     def library(self, part: str) -> str:
         """The path there of a library that is loaded into programs."""
         path = self._place.put(lambda arch: find_preload(part, arch))
-        preloading.check(path, "TMPDIR there" if self._place.far else "find")
-        return path if self._place.far else preloading.name_of(Path(path))
+        programs.check(path, "TMPDIR there" if self._place.far else "find")
+        return path if self._place.far else programs.name_of(Path(path))
 
     def refuse_sanitizer(self, program: str, where: str) -> None:
         """Refuse a program here that no library can be loaded into before its own."""
         if not self._place.far:
-            preloading.refuse_sanitizer(shutil.which(program) or program, where)
+            programs.refuse_sanitizer(shutil.which(program) or program, where)
 
     def rings(self) -> str:
         """An empty folder there for the rings of the fall-back."""

@@ -23,9 +23,8 @@ from msgspec import Struct
 from linewright import __version__
 from linewright.errors import BAD_REQUEST, DONE, RunError, UserError, one_line
 from linewright.fleet.hosts import Host
-from linewright.run.interrupts import Interrupts
 from linewright.run.probe_questions import exit_text
-from linewright.run.process import die_with_parent
+from linewright.run.process import Interrupts, die_with_parent
 
 STATE = "fleet.json"
 PREFIX = "linewright: "

@@ -21,7 +21,7 @@ from linewright.fleet.hosts import FILE, asked, distinct
 from linewright.plans.request import DEFAULT_PLAN
 from linewright.records.files import Reader, moment, new_path
 from linewright.show.console import console_for, note
-from linewright.show.new_file import write
+from linewright.show.formats import write
 from linewright.show.progress import fitting
 from linewright.wings import need_extra
 

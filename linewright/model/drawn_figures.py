@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from linewright import numbers
 from linewright.analysis.summary import Summary
-from linewright.say.columns import Column
+from linewright.say.document import Column
 from linewright.say.words import in_english
 
 PHASES = {

@@ -18,8 +18,8 @@ from linewright.model.ensemble import DRAWS, Band, Sweep, bands, misses_of, run_
 from linewright.model.machine_file import Machine, need
 from linewright.model.simulator import MODEL, find_model
 from linewright.plans.definition import Parameter, values_of
-from linewright.run.interrupts import Interrupts
 from linewright.run.launches import launch_plans, launch_program
+from linewright.run.process import Interrupts
 from linewright.run.registry import ProgramTarget
 from linewright.schema import Context, DrawnCosts, Plan, Record
 from linewright.show.console import note

@@ -16,7 +16,7 @@ from linewright import plans, units
 from linewright.errors import UserError
 from linewright.plans.definition import Inputs, Parameter, settings, values_of
 from linewright.plans.estimate import estimate_s
-from linewright.records import select as patterns
+from linewright.records.store import choose
 from linewright.schema import Plan
 from linewright.target import Target, Topology
 from linewright.units import cpu_text, duration_text
@@ -126,7 +126,7 @@ def build(request: Request, target: Target) -> Plan:
 def _from_file(request: Request) -> Plan:
     plan = plans.load(request.plan)
     launches = values_of((LAUNCHES,), request.settings, "a plan file")["launches"] or plan.launches
-    cells, budget_s = patterns.choose(plan.cells, request.only), request.budget_s or plan.budget_s
+    cells, budget_s = choose(plan.cells, request.only), request.budget_s or plan.budget_s
     return msgspec.structs.replace(plan, cells=cells, launches=launches, budget_s=budget_s)
 
 
@@ -137,7 +137,7 @@ def _from_registry(request: Request, target: Target, topology: Topology) -> Plan
         topology=topology,
         values=settings(built_in, request.settings),
         budget_s=request.budget_s or built_in.budget_s,
-        keep=lambda cells: patterns.choose(cells, request.only),
+        keep=lambda cells: choose(cells, request.only),
     )
     return built_in.build(inputs)
 

@@ -18,9 +18,8 @@ from linewright.errors import RunError, UserError
 from linewright.plans.estimate import cells_s
 from linewright.records.files import decode_line
 from linewright.run import probe_questions
-from linewright.run.interrupts import Interrupts
 from linewright.run.place import LOST, InputLink
-from linewright.run.process import end, start
+from linewright.run.process import Interrupts, end, start
 from linewright.run.programs import NAME
 from linewright.schema import Context, Plan, Record, Situation
 from linewright.target import Done, Event, Progress

@@ -23,8 +23,7 @@ from linewright import __version__, wings
 from linewright.architectures import PROBED, of_machine
 from linewright.errors import RunError, UserError, one_line
 from linewright.run import probe_questions
-from linewright.run.interrupts import Interrupts
-from linewright.run.process import start
+from linewright.run.process import Interrupts, start
 from linewright.run.programs import NAME, find_probe
 from linewright.run.transport import Ssh, Transport, last_line, run
 

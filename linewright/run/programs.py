@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Finding the programs that the command runs: linewright-probe, which measures, -workload and
--torture; a wing adds its own."""
+"""Finding the programs that the command runs (linewright-probe, which measures, -workload and
+-torture; a wing adds its own), and the libraries that the dynamic linker is to load before a
+program's own.
+
+`LD_PRELOAD` names such a library so that what the program starts runs, too; some programs cannot
+have one."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
+import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from linewright.architectures import of_machine
 from linewright.errors import UserError
@@ -92,3 +98,57 @@ def _runnable(path: Path, where: str, name: str) -> Path:
     if not path.suffix and not os.access(path, os.X_OK):
         raise UserError(f"not executable: {path}", where, f"allowed: the path of a {name}")
     return path
+
+
+VARIABLE = "LD_PRELOAD"
+_AT_PLATFORM = 15
+_SANITIZERS = {
+    "asan": "AddressSanitizer",
+    "hwasan": "HWAddressSanitizer",
+    "lsan": "LeakSanitizer",
+    "tsan": "ThreadSanitizer",
+}
+_LIBRARY = re.compile(rf"lib(?:clang_rt\.)?({'|'.join(_SANITIZERS)})\b")
+
+
+def check(path: Path | str, where: str) -> None:
+    """Refuse a path that the dynamic linker would read as several, or fill in."""
+    if any(sign in str(path) for sign in ": $"):
+        raise UserError(f"{VARIABLE} cannot name a path with ':', '$' or a space: {path}", where)
+
+
+def name_of(library: Path) -> str:
+    """What to write into the variable. Beside a library is a folder for each name that a dynamic
+    linker of glibc may have for its platform, with the library or an empty one (`lw_preloaded` in
+    cmake/Linewright.cmake): a child of another architecture loads the empty one, and a child of
+    musl, which fills in nothing, finds no file and goes on."""
+    here = _platform()
+    if here and (library.parent / here / library.name).is_file():
+        return str(library.parent / "$PLATFORM" / library.name)
+    return str(library)
+
+
+def _platform() -> str:
+    """The kernel's name for this machine; some sandboxes have none."""
+    ask = ctypes.CDLL(None).getauxval
+    ask.argtypes, ask.restype = [ctypes.c_ulong], ctypes.c_ulong
+    return (ctypes.string_at(ask(_AT_PLATFORM)) if ask(_AT_PLATFORM) else b"").decode()
+
+
+def refuse_sanitizer(program: str, where: str) -> None:
+    """Refuse a program whose sanitizer is a library, which ends the program where another one comes
+    before it, or takes that one's work for the program's. A script says nothing of what it
+    starts."""
+    from linewright.elf import libraries
+
+    try:
+        loaded = libraries.closure(program)
+    except UserError:
+        return
+    names = (PurePath(path).name for path in (*loaded.objects, *loaded.missing))
+    for found in filter(None, map(_LIBRARY.match, names)):
+        raise UserError(
+            f"{program} is compiled with {_SANITIZERS[found[1]]}, whose library must be the first",
+            where,
+            "allowed: the program compiled without it",
+        )

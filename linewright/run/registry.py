@@ -13,9 +13,9 @@ import msgspec
 from linewright import wings
 from linewright.errors import UserError
 from linewright.run import probe_questions
-from linewright.run.interrupts import Interrupts
 from linewright.run.launches import in_turn, launch_program
 from linewright.run.place import Place, open_place, transports
+from linewright.run.process import Interrupts
 from linewright.run.programs import NAME, find_probe
 from linewright.schema import Context, Plan
 from linewright.target import Done, Event, Target

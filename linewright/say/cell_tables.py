@@ -15,8 +15,7 @@ from linewright.analysis.machine_answers import MachineAnswers, machines_with_an
 from linewright.analysis.questions import ask
 from linewright.analysis.reader_cost import ReaderSide, delay_of, readers_of, updater_of
 from linewright.analysis.summary import Summary, grouped
-from linewright.say.columns import Column, Of, legend, table_of
-from linewright.say.document import Document, TextTable, document_of
+from linewright.say.document import Column, Document, Of, TextTable, document_of, legend, table_of
 from linewright.say.machine_lines import describe, lacking
 from linewright.say.model_error import errors
 from linewright.say.phrases import modes_text

@@ -13,13 +13,16 @@ from linewright.analysis.comparison import Comparison
 from linewright.analysis.contrast import Contrast
 from linewright.analysis.intervals import BAND, CONFIDENCE
 from linewright.analysis.summary import grouped
-from linewright.compare.boots import FEWEST_BOOTS, ONE_BOOT
-from linewright.compare.compared_files import ComparedFile, ComparedFiles, outcome
-from linewright.compare.conditions import ConditionDifference
-from linewright.compare.earlier_run import NotAgain
+from linewright.compare.compared_files import (
+    ComparedFile,
+    ComparedFiles,
+    ConditionDifference,
+    outcome,
+)
+from linewright.compare.from_files import FEWEST_BOOTS, ONE_BOOT
+from linewright.compare.in_turns import NotAgain
 from linewright.errors import UserError
-from linewright.say.columns import Column, table_of
-from linewright.say.document import Document, TextTable, document_of
+from linewright.say.document import Column, Document, TextTable, document_of, table_of
 from linewright.say.machine_lines import EMULATED, describe, frequency_text, of_run
 from linewright.say.model_error import errors_text
 from linewright.say.phrases import BETTER, more_text

@@ -3,7 +3,7 @@
 whose words and figures are ready, with no layout and no statistics.
 
 A room with answers makes it by `document_of`, with sentences from `linewright.say.sentence` and
-tables from `linewright.say.columns`:
+tables from `table_of`, where each column has heading, unit, value and meaning in one place:
 
     document_of(
         headline=[sentence("two lines travel between threads", basis="lines", cells=["0x7f00"])],
@@ -13,16 +13,18 @@ tables from `linewright.say.columns`:
     )
 
 A screen, a page, linear text and JSON each show blocks of that list: they pick by a block's name
-and its audience, shorten from the end, and word nothing.
-"""
+and its audience, shorten from the end, and word nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from linewright import numbers
+from linewright.errors import one_line
 from linewright.say.sentence import Sentence
 
 TOPICS = {
@@ -304,3 +306,105 @@ def topic(
 ) -> Topic | None:
     """A topic; None where there is nothing to say."""
     return Topic(name=name, title=title, lines=lines, data=data, rank=rank) if lines else None
+
+
+Of = TypeVar("Of")
+
+
+class Column(Struct, Generic[Of], frozen=True):
+    """One column of a table whose rows are of type `Of`."""
+
+    heading: str
+    value: Callable[[Of], str | TableCell]
+    unit: str = ""
+    """Shown behind the heading."""
+    text: bool = False
+    """Text stands at the left and figures at the right."""
+    folds: bool = False
+    """Whether its texts may be folded where there is no room."""
+    spare: bool = False
+    """Left out where there is little room."""
+    meaning: str = ""
+    """One sentence for the legend below the tables; empty where the heading says all."""
+
+    @property
+    def title(self) -> str:
+        return f"{self.heading} {self.unit}".strip()
+
+
+Kind = TypeVar("Kind", bound=TextTable)
+
+
+def table_of(
+    title: str,
+    columns: Sequence[Column[Of]],
+    rows: Iterable[Of],
+    kind: type[Kind] = TextTable,
+    **more: Any,
+) -> Kind:
+    """The rows in these columns; `more`: the other fields of a `TextTable` or of its `kind`."""
+    return kind(
+        title=title,
+        headings=[column.title for column in columns],
+        left=[column.text for column in columns],
+        rows=[[column.value(row) for column in columns] for row in rows],
+        folds=tuple(n for n, column in enumerate(columns) if column.folds),
+        spare=tuple(n for n, column in enumerate(columns) if column.spare),
+        **more,
+    )
+
+
+def legend(columns: Iterable[Column]) -> list[str]:
+    """One line for each column that has a meaning."""
+    return [f"{column.title}: {column.meaning}" for column in columns if column.meaning]
+
+
+class CommonCost(NamedTuple):
+    """One cost on every machine; None where it was not measured."""
+
+    name: str
+    costs: tuple[TableCell | None, ...]
+
+    @property
+    def ratio(self) -> str:
+        """What the second machine takes of the first one's time, ``1.5 to 1.8 times more``, from
+        the ends of both intervals since their launches are independent; empty where these overlap,
+        or one has none."""
+        first, second = self.costs[:2]
+        if not (first and second and first.low and second.low):
+            return ""
+        if not min(first.low, second.low) > 0:
+            return ""
+        low, high = second.low / first.high, second.high / first.low
+        return "" if low <= 1 <= high else numbers.times(low, high)
+
+
+def numbered(documents: Sequence[Document]) -> list[Document]:
+    """The documents, with `` #2`` behind the name of each machine that is not the only one of its
+    name, by its place."""
+    names = [one_line(document.title) for document in documents]
+    return [
+        replace(one, title=f"{name} #{number}" if names.count(name) > 1 else name)
+        for number, (one, name) in enumerate(zip(documents, names, strict=True), 1)
+    ]
+
+
+def common_costs(documents: Sequence[Document]) -> list[CommonCost]:
+    """Costs that at least two machines have, in the order of the first machine's document."""
+    found: dict[str, dict[int, TableCell]] = {}
+    for number, document in enumerate(documents):
+        for cost in document.costs:
+            found.setdefault(cost.name, {})[number] = cost.cell
+    return [
+        CommonCost(name, tuple(costs.get(number) for number in range(len(documents))))
+        for name, costs in found.items()
+        if len(costs) > 1
+    ]
+
+
+def common_words(row: CommonCost, documents: Sequence[Document]) -> str:
+    """A common cost as a line without columns."""
+    pairs = zip(documents, row.costs, strict=True)
+    costs = "; ".join(f"{document.title} {cost.text}" for document, cost in pairs if cost)
+    shown = len(documents) == 2 and row.ratio
+    return f"{row.name}, nanoseconds: {costs}." + (f" The second takes {shown}." if shown else "")

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 from linewright.families import BASELINES, FAMILIES, family_of
-from linewright.say.cell_figures import DrawnCell
+from linewright.say.cell_rows import DrawnCell
 from linewright.say.document import Axis, Explorer
 from linewright.say.phrases import DISTANCES
 from linewright.say.report_words import AXES

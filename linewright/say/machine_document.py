@@ -17,19 +17,15 @@ from linewright.analysis.price_list import Price
 from linewright.analysis.summary import Summary
 from linewright.families import CACHE, READERS, SPACING, Family
 from linewright.say import cell_rows
-from linewright.say.cores import cores, nearness, several
-from linewright.say.cost_words import figure_cell
 from linewright.say.document import Audience, Cost, Document, Topic, document_of
-from linewright.say.form_sentences import code, overtaking
-from linewright.say.limits import control, limits, unknown
+from linewright.say.limits import control, cores, limits, nearness, several, unknown
 from linewright.say.machine_lines import EMULATED, machine_facts, of_run
-from linewright.say.matrix_table import heading, matrix_table, row_name
+from linewright.say.machine_tables import heading, matrix_table, price_name, price_table, row_name
 from linewright.say.model_error import errors_text, with_errors
-from linewright.say.phrases import FAR, measure_on, modes_text, sharers_of
-from linewright.say.price_table import price_name, price_table
+from linewright.say.phrases import FAR, figure_cell, measure_on, modes_text, sharers_of
 from linewright.say.sentence import Sentence, render_all, sentence, sentence_as_written
 from linewright.say.setting import classes, setting
-from linewright.say.uses import use
+from linewright.say.uses import code, overtaking, use
 from linewright.say.verdict import (
     FamilyEvidence,
     by_family,

@@ -23,7 +23,7 @@ from linewright.families import CACHE, family_of
 from linewright.forms import made_of
 from linewright.records import files as record_files
 from linewright.say import cell_rows
-from linewright.say.cell_figures import cell_figures, rounded
+from linewright.say.cell_rows import cell_figures, rounded
 from linewright.say.document import Document, Section
 from linewright.say.explorer import colour_places
 from linewright.say.machine_document import document

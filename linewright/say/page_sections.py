@@ -13,12 +13,21 @@ from msgspec.structs import replace
 from linewright import numbers
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.families import ONE_LINE
-from linewright.say.cache_maintenance import WAITS, list_figures, saving_figures
-from linewright.say.cell_figures import ENDS, DrawnCell, rounded
+from linewright.say.cell_rows import ENDS, DrawnCell, rounded
 from linewright.say.cell_tables import STATES, TERMS
-from linewright.say.columns import Column, table_of
-from linewright.say.document import Axis, Bars, Chart, Document, Section, Selection, TextTable
+from linewright.say.document import (
+    Axis,
+    Bars,
+    Chart,
+    Column,
+    Document,
+    Section,
+    Selection,
+    TextTable,
+    table_of,
+)
 from linewright.say.explorer import explorer
+from linewright.say.family_sentences import WAITS, list_figures, saving_figures
 from linewright.say.phrases import DISTANCES
 from linewright.say.report_words import chart_text, section_words
 from linewright.say.sentence import unique

@@ -10,8 +10,7 @@ from pathlib import PurePath
 
 from linewright import numbers, policy
 from linewright.analysis.comparison import Comparison
-from linewright.say.columns import Column, table_of
-from linewright.say.document import Document, TextTable, document_of
+from linewright.say.document import Column, Document, TextTable, document_of, table_of
 from linewright.say.phrases import BETTER, modes_text
 from linewright.say.sentence import Sentence, sentence, sentence_as_written
 from linewright.trial.interim_analysis import SettingFigures, TrialVerdict, fewest_rounds

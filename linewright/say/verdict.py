@@ -21,8 +21,12 @@ from linewright.analysis.machine_answers import (
 from linewright.analysis.summary import Summary, grouped
 from linewright.errors import one_line
 from linewright.families import FAMILIES, HANDOFF, ONE_LINE, Family, family_of
-from linewright.say.apart_sentences import apart_sentences
-from linewright.say.cache_maintenance import cache_sentences, dma_sentences
+from linewright.say.family_sentences import (
+    apart_sentences,
+    cache_sentences,
+    dma_sentences,
+    reader_sentences,
+)
 from linewright.say.machine_lines import EMULATED
 from linewright.say.phrases import (
     DISTANCES,
@@ -39,7 +43,6 @@ from linewright.say.phrases import (
     sharers_of,
     work_lengths_text,
 )
-from linewright.say.reader_sentences import reader_sentences
 from linewright.say.sentence import (
     Clause,
     Sentence,

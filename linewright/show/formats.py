@@ -1,13 +1,27 @@
 # SPDX-License-Identifier: MIT
-"""What a result is shown as; apart from the modules that write it, so that a command's help loads
-none of those."""
+"""What a result is shown as, and the files that a command makes for its user: an existing one is
+never replaced, and a failure names the option.
+
+CSV has a heading line with the units in the names, then one line per row, empty where there is no
+figure; Parquet has typed columns, and the contexts in the file's metadata.  pyarrow is optional and
+imported where it is used."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import io
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from enum import Enum
+from pathlib import Path
+from typing import BinaryIO
 
-from linewright.errors import choice, contradiction
+import msgspec
+
+from linewright.errors import RunError, UserError, cannot_write, choice, contradiction
+from linewright.records.files import is_special
+from linewright.schema import Context
 
 FORMATS = ("table", "plain", "csv")
 PARQUET = "parquet"
@@ -46,3 +60,95 @@ def form_and_view(form: str, every: bool, why: str | None = None) -> tuple[str, 
         other = "--json" if form == "json" else f"--format {form}"
         raise contradiction(named[0].value, other, "show", "name one of them")
     return form, named[0] if named else View.SCREEN
+
+
+def check_new(path: str, where: str = "--output") -> None:
+    """Refuse an existing file before the work that would fill it."""
+    if os.path.lexists(path) and not is_special(path):
+        raise UserError(f"{path} exists", where, "remove it or name another file")
+
+
+def open_new(path: str, mode: int = 0o666) -> BinaryIO:
+    """Open `path` to write, with `mode` for a file that is new. UserError if it exists or cannot be
+    written."""
+    how = "wb" if is_special(path) else "xb"
+    try:
+        return open(path, how, opener=lambda name, flags: os.open(name, flags, mode))
+    except FileExistsError:
+        check_new(path)
+        raise
+    except OSError as error:
+        raise cannot_write(path, error) from None
+
+
+def check_folder(path: str, where: str = "--output") -> None:
+    """Refuse a file in a directory that is missing before the work that would fill it."""
+    if not Path(path).parent.is_dir():
+        raise UserError(
+            f"cannot write {path}: no such directory", where, "name a file in one that exists"
+        )
+
+
+@contextmanager
+def written(path: str) -> Iterator[None]:
+    """Write what is printed meanwhile into a new file, or for `-` to standard output. What fails
+    before its end leaves no file."""
+    if path == "-":
+        yield
+        return
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with redirect_stdout(printed):
+        yield
+        printed.flush()
+    try:
+        with open_new(path) as file:
+            file.write(printed.buffer.getvalue())
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise RunError(f"{path}: {error.strerror or error}") from None
+
+
+def write(path: str | Path, data: str | bytes, where: str = "--output", allowed: str = "") -> None:
+    """Write a whole file, text as UTF-8. UserError where it cannot be written, with what is allowed
+    instead."""
+    try:
+        Path(path).write_bytes(data.encode() if isinstance(data, str) else data)
+    except OSError as error:
+        raise cannot_write(path, error, where, allowed) from None
+
+
+_FORMULA = ("=", "+", "-", "@")
+"""What makes a spreadsheet run a text field instead of showing it."""
+
+
+def csv_of(rows: Sequence[dict[str, object]]) -> str:
+    """One line per row, with the columns of the first; empty without rows."""
+    return csv_text(rows, list(rows[0])) if rows else ""
+
+
+def csv_text(rows: Iterable[dict[str, object]], columns: Sequence[str]) -> str:
+    """A heading line and the rows. Text that a spreadsheet would take for a formula gets an
+    apostrophe before it."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, fieldnames=columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _harmless(value) for name, value in row.items()} for row in rows)
+    return out.getvalue()
+
+
+def _harmless(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def parquet_of(contexts: Sequence[Context], rows: list[dict[str, object]]) -> bytes:
+    """The rows as in the CSV; a column without any figure is one of numbers. The contexts go
+    into the metadata as JSON under ``linewright_contexts``."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table, out = pa.Table.from_pylist(rows), io.BytesIO()
+    typed = [f.with_type(pa.float64()) if pa.types.is_null(f.type) else f for f in table.schema]
+    metadata = {"linewright_contexts": msgspec.json.encode(contexts)}
+    pq.write_table(table.cast(pa.schema(typed, metadata=metadata)), out)
+    return out.getvalue()

@@ -7,8 +7,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from linewright.errors import one_line
-from linewright.say.common_costs import common_costs, common_words, numbered
-from linewright.say.document import Chart, Document, TextTable, Topic, text_of
+from linewright.say.document import (
+    Chart,
+    Document,
+    TextTable,
+    Topic,
+    common_costs,
+    common_words,
+    numbered,
+    text_of,
+)
 from linewright.say.sentence import render, render_all
 
 LABELS = {"warning": "Warning", "uses": "Use", "settings": "Set", "limits": "Limit"}

@@ -1,27 +1,48 @@
 # SPDX-License-Identifier: MIT
-"""The screen as a whole: blocks in order of importance, shortened until they fit 30 lines."""
+"""The screen as a whole, or advice: blocks in order of importance, shortened until they fit 30
+lines, with a table's values as bars on one logarithmic scale."""
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 from rich.console import Console, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from linewright import numbers
 from linewright.errors import one_line
-from linewright.say.columns import Column, table_of
-from linewright.say.common_costs import CommonCost, common_costs, numbered
-from linewright.say.document import Document, TableCell, TextTable
-from linewright.say.price_table import in_signs
+from linewright.say.document import (
+    Bars,
+    Column,
+    CommonCost,
+    Document,
+    TableCell,
+    TextTable,
+    Topic,
+    common_costs,
+    numbered,
+    table_of,
+)
+from linewright.say.machine_tables import in_signs
 from linewright.say.sentence import Sentence, render, render_all
-from linewright.show.console import width_of
-from linewright.show.one_screen import fitted, more, print_blocks
-from linewright.show.price_bars import chart
-from linewright.show.text_tables import legend_of, narrowed, table
+from linewright.show.console import encodes, width_of
+from linewright.show.text_tables import (
+    fitted,
+    legend_of,
+    more,
+    narrowed,
+    print_blocks,
+    table,
+    table_width,
+    topic_blocks,
+)
 
 _SHORTER = (
     ("limits", 1),
@@ -189,3 +210,168 @@ def _short(title: str, room: int) -> str:
         return title
     mark = re.search(r"( #[0-9]+)?$", title)[0]
     return f"{title[: room - len(mark) - 1]}…{mark}"
+
+
+BarRow = Sequence[str | TableCell]
+SHORTEST_BAR = 12
+"""Columns below which no bars are drawn."""
+
+
+class Signs(NamedTuple):
+    """Characters of the bars: those of Unicode, or ASCII where the stream's encoding has no
+    others."""
+
+    solid: str
+    light: str
+    beyond: str
+
+
+UNICODE = Signs("█", "░", "▶")
+ASCII = Signs("#", "-", ">")
+
+
+def signs_for(encoding: str) -> Signs:
+    """The signs that an encoding can express."""
+    return UNICODE if encodes("".join(UNICODE), encoding) else ASCII
+
+
+class BarScale(NamedTuple):
+    """A logarithmic scale of `columns` columns from `low` to `high` ns, both powers of ten."""
+
+    low: float
+    high: float
+    columns: int
+
+    def at(self, value: float) -> int:
+        """Columns up to a value: at least 1, so that every cost is seen."""
+        decades = math.log10(self.high / self.low)
+        part = math.log10(max(value, self.low) / self.low) / decades
+        return max(1, min(self.columns, round(part * self.columns)))
+
+    def axis(self) -> str:
+        """The heading: each power of ten where a bar of that length ends."""
+        text = ""
+        for power in range(round(math.log10(self.low)), round(math.log10(self.high)) + 1):
+            label = f"{10.0**power:g}"
+            end = max(1, self.at(10.0**power)) if power > math.log10(self.low) else len(label)
+            if text and end - len(label) <= len(text):
+                continue
+            text = text.ljust(end - len(label)) + label
+        return text
+
+
+def scale_of(table: Bars, columns: int) -> BarScale | None:
+    """The scale that holds every value but those beyond it; None without any."""
+    values = [v for row in table.rows for v in table.values_of(row) if v <= table.beyond]
+    if not values:
+        return None
+    low = 10.0 ** math.floor(math.log10(min(values)))
+    high = 10.0 ** math.ceil(math.log10(max(values)))
+    return BarScale(low, max(high, 10 * low), columns)
+
+
+def bar(values: Sequence[float], beyond: float, scale: BarScale, signs: Signs) -> str:
+    """Solid up to the cheaper of the figures, light from there to the more expensive one."""
+    if not values:
+        return ""
+    if min(values) > beyond:
+        return signs.solid * (scale.columns - 1) + signs.beyond
+    solid = scale.at(min(values))
+    if max(values) > beyond:
+        return signs.solid * solid + signs.light * (scale.columns - solid - 1) + signs.beyond
+    light = scale.at(max(values)) - solid
+    return signs.solid * solid + signs.light * light
+
+
+def chart(bars: Bars, most: int, width: int, encoding: str) -> Table:
+    """The `most` rows of the lowest ranks, in their order, with bars as far as the width has room
+    for them."""
+    kept = sorted(range(len(bars.rows)), key=lambda i: (bars.ranks[i], i))[:most]
+    signs, rows = signs_for(encoding), [bars.rows[i] for i in sorted(kept)]
+    drawn_by = zip(bars.bars, (signs.solid, signs.light), strict=False)
+    marks = {n: sign for (n, _), sign in drawn_by}
+    headings = [f"{h} {marks[n]}" if n in marks else h for n, h in enumerate(bars.headings)]
+    shown, _ = narrowed(replace(bars, rows=rows, headings=headings))
+    scale = scale_of(replace(bars, rows=rows), width - table_width(shown))
+    if not scale or scale.columns < SHORTEST_BAR:
+        return table(shown)
+    made = table(
+        replace(
+            shown,
+            headings=[*shown.headings, scale.axis()],
+            left=[*shown.left, True],
+            rows=[
+                [*texts, bar(bars.values_of(row), bars.beyond, scale, signs)]
+                for texts, row in zip(shown.rows, rows, strict=True)
+            ],
+        )
+    )
+    made.columns[-1].style = "cyan"
+    return made
+
+
+MOST_USED = 3
+"""Sentences on what to write in code; the screen of `linewright show` has more."""
+
+
+def print_advice(documents: Sequence[Document], console: Console, every: bool) -> None:
+    """Print each machine's advice: on one screen, or all of it with `every`."""
+    for number, document in enumerate(documents):
+        if number:
+            console.print()
+        head = _decision(document, width_of(console))
+        if every:
+            print_blocks([*head, *topic_blocks(document.evidence)], console)
+        else:
+            print_blocks(
+                _advice_fitted(head, document.evidence, _floor(document), console), console
+            )
+
+
+def _floor(document: Document) -> str:
+    """The run's own controls, which stand below the matrix."""
+    matrix = document.table("matrix")
+    return " ".join(render_all(matrix.notes)) if matrix else ""
+
+
+def _decision(document: Document, width: int) -> list[RenderableType]:
+    """The setting, what to write in code, and the machine that this was measured on."""
+    if not document.of("settings"):
+        return [Text(one_line(render(document.decision.sentence)), style="bold")]
+    measured = [document.title, *render_all(document.of("facts"))], render_all(document.of("run"))
+    return [
+        *labelled("SET", [document.decision.sentence], width),
+        *labelled("USE", document.of("uses")[:MOST_USED], width),
+        *(Text(one_line(", ".join(texts))) for texts in measured),
+    ]
+
+
+def _advice_fitted(
+    head: list[RenderableType], topics: Sequence[Topic], floor: str, console: Console
+) -> list[RenderableType]:
+    """As many lines of each section as there is room for; where one line of each is too much, fewer
+    sections."""
+    every = sum(len(topic.lines) for topic in topics)
+    amounts = {topic.name: len(topic.lines) for topic in topics if topic.rank < 2}
+    stays = [topic.name for topic in topics if topic.rank == 0]
+
+    def made(kept: Mapping[str, int]) -> list[RenderableType]:
+        shown = [
+            msgspec.structs.replace(topic, lines=topic.lines[: kept[topic.name]])
+            for topic in topics
+            if kept.get(topic.name)
+        ]
+        left_out = every - sum(len(topic.lines) for topic in shown)
+        blocks = [*head, *topic_blocks(shown)]
+        blocks += [Text(floor)] if floor else []
+        return blocks + ([Text(more(left_out, "line", "advise --all FILE"))] if left_out else [])
+
+    def next_shorter(kept: Mapping[str, int]) -> str:
+        """The section with the most lines, of equals the last; of single lines the last but the
+        first and those that stay."""
+        longest = max(kept.values(), default=0)
+        if longest > 1:
+            return [name for name, lines in kept.items() if lines == longest][-1]
+        return next(iter([name for name in kept if kept[name] and name not in stays][:0:-1]), "")
+
+    return fitted(made, amounts, next_shorter, console)

@@ -7,9 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from linewright.errors import UserError
-from linewright.run import preloading
-from linewright.run.preloading import VARIABLE as PRELOAD
+from linewright.run import programs
 from linewright.run.programs import RWLOCK, find_rwlock
+from linewright.run.programs import VARIABLE as PRELOAD
 from linewright.trial.switching import SwitchProblem, Warn, gained_rights
 
 BEFORE = "LINEWRIGHT_PRELOAD_BEFORE"
@@ -21,7 +21,7 @@ def find_library(arch: str = "") -> Path:
     """The library, for an architecture or this machine; UserError where LD_PRELOAD cannot name
     it."""
     path = find_rwlock(arch)
-    preloading.check(path, RWLOCK)
+    programs.check(path, RWLOCK)
     return path
 
 
@@ -45,7 +45,7 @@ def arch_of(program: str) -> str:
     if rights := gained_rights(program):
         what = f"{program} takes other rights ({rights}), so the dynamic linker preloads nothing"
         raise UserError(what, "--locks", "allowed: the user who has these rights")
-    preloading.refuse_sanitizer(program, "--locks")
+    programs.refuse_sanitizer(program, "--locks")
     return headers.machine
 
 
@@ -71,7 +71,7 @@ def check_calls(program: str, warn: Warn) -> None:
 def settings(library: Path, before: str) -> list[dict[str, str]]:
     """What the environment says without and with the library; both are of one length, since an
     environment's length moves the stack. `before` is what is preloaded anyway."""
-    named = preloading.name_of(library)
+    named = programs.name_of(library)
     both = f"{named}:{before}" if before else named
     return [{PRELOAD: before, BEFORE: both}, {PRELOAD: both, BEFORE: before}]
 

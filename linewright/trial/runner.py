@@ -17,10 +17,9 @@ from typing import Any
 import msgspec
 
 from linewright.errors import RunError, UserError, one_line
-from linewright.run.interrupts import Interrupts
 from linewright.run.place import LOST, Place
 from linewright.run.probe_questions import error_text, exit_text
-from linewright.run.process import start
+from linewright.run.process import Interrupts, start
 from linewright.trial.trial_file import FOLDER, TrialSetting
 
 METRICS = {"wall": "s", "cpu": "s", "maxrss": "bytes"}

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from linewright.errors import RunError, UserError
-from linewright.run import preloading
+from linewright.run import programs
 from linewright.run.place import open_place
 from linewright.run.programs import RWLOCK, find_preload
 from linewright.trial import interposed_locks
@@ -33,7 +33,7 @@ from linewright.trial.switching import (
 from linewright.trial.trial_file import FOLDER
 
 if TYPE_CHECKING:
-    from linewright.run.interrupts import Interrupts
+    from linewright.run.process import Interrupts
     from linewright.trial.trial_file import Session, TrialSetting
 
 HEAP = "liblinewright_find_heap.so"
@@ -109,10 +109,10 @@ class TrialPlace:
         """The baseline and a setting for each site whose heap blocks get lines of their own."""
         from linewright.trial import heap_padding
 
-        library, path = preloading.name_of(self._library(HEAP)), self.find(program)
+        library, path = programs.name_of(self._library(HEAP)), self.find(program)
         before = "" if self._place.far else os.environ.get("LD_PRELOAD", "")
         with self._file(path) as file:  # read for its symbols; blocks are found by its name
-            preloading.refuse_sanitizer(file, "--pad")
+            programs.refuse_sanitizer(file, "--pad")
             return heap_padding.settings(sites, file, library, before)
 
     @contextmanager
@@ -138,7 +138,7 @@ class TrialPlace:
         if arch not in ("", self._place.arch):
             what = f"{program} is made for {arch}, and {self.name} is {self._place.arch}"
             raise UserError(what, "--locks")
-        preloading.check(self._place.folder, self.name)
+        programs.check(self._place.folder, self.name)
         return interposed_locks.settings(self._library(RWLOCK), "")
 
     @contextmanager

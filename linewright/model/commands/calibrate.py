@@ -19,7 +19,7 @@ from linewright.errors import DONE
 from linewright.model import machine_file
 from linewright.plans.definition import Parameter, values_of, word
 from linewright.show.console import note
-from linewright.show.new_file import check_new, write
+from linewright.show.formats import check_new, write
 from linewright.wings import need_extra
 
 ORDER = 31
@@ -95,11 +95,11 @@ def _fitted(
     of which half of the walkers are simulated at once, in `parts`."""
     from linewright.model import calibration, calibration_report, posterior
     from linewright.model.simulator import Simulator, find_model
-    from linewright.records import select
+    from linewright.records import store
 
     program = find_model()
     with Simulator(program, windows=6, ops=1000) as simulator:
-        wanted = {cell.id for cell in select.choose([o.cell for o in found], only)}
+        wanted = {cell.id for cell in store.choose([o.cell for o in found], only)}
         obstacles = calibration.obstacles(machine, found, simulator)
         reasons = [
             reason if o.cell.id in wanted else "not_asked"

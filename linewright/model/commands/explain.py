@@ -14,7 +14,7 @@ from linewright.errors import BAD_REQUEST, DONE, RunError, UserError
 from linewright.run.probe_questions import error_text
 from linewright.schema import Plan, Record
 from linewright.show.console import note
-from linewright.show.new_file import check_folder, check_new, write
+from linewright.show.formats import check_folder, check_new, write
 
 if TYPE_CHECKING:
     from linewright.model.simulated_target import ModelTarget

@@ -15,7 +15,7 @@ from linewright.errors import UserError
 from linewright.forms import Form
 from linewright.plans import definition
 from linewright.plans.definition import Inputs
-from linewright.say.cache_maintenance import cache_sentences
+from linewright.say.family_sentences import cache_sentences
 from linewright.say.machine_document import documents
 from linewright.say.sentence import render_all
 from linewright.say.verdict import verdict

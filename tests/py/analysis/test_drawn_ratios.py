@@ -16,7 +16,7 @@ from linewright.analysis.findings import findings
 from linewright.analysis.price_list import Price
 from linewright.analysis.summary import Summary
 from linewright.say.machine_document import documents
-from linewright.say.price_table import ratio_text
+from linewright.say.machine_tables import ratio_text
 from linewright.say.sentence import render_all
 from linewright.schema import Cell, DrawnCosts
 from support.analysis_samples import SIMULATED, cell, contexts_of, points, priced, simulation

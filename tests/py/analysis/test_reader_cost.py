@@ -16,8 +16,8 @@ from linewright.analysis.comparison import Comparison
 from linewright.analysis.machine_answers import machines_with_answers
 from linewright.analysis.questions import ask
 from linewright.say.cell_tables import documents as cell_documents
+from linewright.say.family_sentences import reader_sentences
 from linewright.say.machine_document import documents
-from linewright.say.reader_sentences import reader_sentences
 from linewright.say.sentence import render_all
 from linewright.say.verdict import verdict
 from linewright.schema import Record

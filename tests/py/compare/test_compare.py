@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from linewright.compare.conditions import FIELDS, differences
+from linewright.compare.compared_files import FIELDS, differences
 from linewright.schema import Context, Cpu, Record
 from support.analysis_samples import cell, context, launches, record, write
 

@@ -19,7 +19,7 @@ from linewright.kernel import kernel_target as kernel
 from linewright.plans.builtin.readers_plan import EXPEDITED
 from linewright.records.files import decode_line
 from linewright.schema import Context, Record
-from linewright.show.one_screen import LINES
+from linewright.show.text_tables import LINES
 from support import waiting
 from support.places import HERE, ROOT
 

@@ -16,7 +16,7 @@ from linewright.forms import Form
 from linewright.plans import definition
 from linewright.plans.builtin import quick_plan
 from linewright.plans.estimate import blocks, cell_s, cells_s, estimate_s
-from linewright.records.select import choose
+from linewright.records.store import choose
 from linewright.run.launches import in_turn, launch_plans, measured_together
 from linewright.schema import Cell, Cpu, Plan, Record
 from linewright.show.progress import PlanMeter

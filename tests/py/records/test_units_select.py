@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from linewright import numbers, units
 from linewright.errors import UserError, one_line
-from linewright.records.select import choose, matches
+from linewright.records.store import choose, matches
 from linewright.schema import Cell
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from linewright.analysis import summarise
 from linewright.analysis.machine_answers import machines_with_answers
-from linewright.say.apart_sentences import apart_sentences
+from linewright.say.family_sentences import apart_sentences
 from linewright.say.machine_document import document, documents
 from linewright.say.sentence import render
 from support.analysis_samples import write

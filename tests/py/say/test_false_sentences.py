@@ -14,9 +14,9 @@ from linewright.analysis import summarise
 from linewright.analysis.near_far import near_far
 from linewright.analysis.price_list import Price
 from linewright.compare.changes import compare
-from linewright.say.common_costs import common_costs
+from linewright.say.document import common_costs
 from linewright.say.machine_document import documents
-from linewright.say.price_table import ratio_text
+from linewright.say.machine_tables import ratio_text
 from linewright.say.sentence import render_all
 from linewright.say.verdict import verdict
 from linewright.schema import Quantiles

@@ -17,8 +17,7 @@ from rich.text import Text
 from linewright.say.trial_document import document
 from linewright.schema import Context, Record
 from linewright.show.console import WIDEST
-from linewright.show.one_screen import LINES, longest
-from linewright.show.text_tables import print_tables
+from linewright.show.text_tables import LINES, longest, print_tables
 from linewright.trial.interim_analysis import analyse
 from linewright.trial.trial_file import Session, TrialSetting
 from support import machines

@@ -23,18 +23,16 @@ from linewright.analysis import summarise
 from linewright.analysis.comparison import Comparison
 from linewright.analysis.matrix import Entry, Figure
 from linewright.analysis.price_list import Price
-from linewright.say.cost_words import figure
 from linewright.say.document import Document
 from linewright.say.machine_document import documents
-from linewright.say.matrix_table import matrix_table
-from linewright.say.price_table import price_table, ratio_text
+from linewright.say.machine_tables import matrix_table, price_table, ratio_text
+from linewright.say.phrases import figure
 from linewright.say.verdict import verdict_sentences
 from linewright.schema import Context, Interval, Record
 from linewright.show import plain
 from linewright.show.console import WIDEST
-from linewright.show.one_screen import LINES
-from linewright.show.price_bars import ASCII, bar, scale_of, signs_for
-from linewright.show.terminal import print_documents
+from linewright.show.terminal import ASCII, bar, print_documents, scale_of, signs_for
+from linewright.show.text_tables import LINES
 from support import machines
 from support.analysis_samples import cell, contexts_of, priced, together, write
 from support.places import HERE

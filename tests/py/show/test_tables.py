@@ -19,7 +19,7 @@ from linewright.say.sentence import sentence_as_written
 from linewright.schema import Cell, Context, Record
 from linewright.show import plain
 from linewright.show.console import PIPE_COLUMNS
-from linewright.show.export_files import csv_of
+from linewright.show.formats import csv_of
 from linewright.show.text_tables import NARROW_NAME, print_cells
 from support.places import EXAMPLES
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from linewright.run.interrupts import Interrupts
 from linewright.run.place import Place
+from linewright.run.process import Interrupts
 from linewright.trial.runner import Helper, Runs
 from linewright.trial.trial_file import TrialSetting
 from support.places import ROOT

@@ -9,8 +9,7 @@ from linewright.analysis import matrix, price_list
 from linewright.analysis.machine_answers import machines_with_answers
 from linewright.analysis.summary import Summary
 from linewright.say.machine_document import document
-from linewright.say.matrix_table import row_name
-from linewright.say.price_table import price_name
+from linewright.say.machine_tables import price_name, row_name
 from linewright.schema import Context
 
 

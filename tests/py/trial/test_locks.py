@@ -17,7 +17,7 @@ import pytest
 from linewright.commands import run as run_command
 from linewright.elf import lock_calls
 from linewright.errors import UserError
-from linewright.run import preloading
+from linewright.run import programs
 from linewright.run.programs import find_rwlock
 from linewright.trial import interposed_locks, trial_file
 from support import seccomp, waiting
@@ -145,7 +145,7 @@ def test_what_is_preloaded_already_stays(command, folder, with_library):
     other = compiled(command.directory, "other.so", "int other;", "-shared", "-fPIC")
     env = command.environment() | {"LD_PRELOAD": str(other)}
     answer = command.apart("run", "--locks", str(folder / "program"), "LD_PRELOAD", env=env)
-    named = preloading.name_of(find_rwlock())
+    named = programs.name_of(find_rwlock())
     assert answer.stdout == f"{named}:{other}\n" and answer.stderr == ""
 
 
@@ -218,7 +218,7 @@ def test_children_that_cannot_have_the_library_run_unchanged(
     script = f"{folder}/program; echo $?; {child} LD_PRELOAD; echo $?"
     env = command.environment() | {"LINEWRIGHT_RWLOCK_STATISTICS": "1"}
     answer = command.apart("run", "--locks", "--", "sh", "-c", script, env=env)
-    named = preloading.name_of(find_rwlock())
+    named = programs.name_of(find_rwlock())
     assert answer.stdout == f"9\n{named}\n9\n", answer.stderr
     assert answer.stderr.count("program]: 2 locks") == 1 and "child]" not in answer.stderr
     assert "ERROR" not in answer.stderr and "Error" not in answer.stderr

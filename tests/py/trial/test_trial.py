@@ -23,10 +23,10 @@ import pytest
 from scipy import stats
 
 from linewright.analysis.comparison import ALPHA
-from linewright.compare import boots
+from linewright.compare import from_files
 from linewright.compare.compared_files import CompareOptions
 from linewright.errors import RunError, UserError
-from linewright.run.interrupts import Interrupts
+from linewright.run.process import Interrupts
 from linewright.say.sentence import render_all
 from linewright.trial import engine, named_settings, runner, trial_file, trial_place
 from linewright.trial.interim_analysis import fewest_rounds
@@ -624,12 +624,12 @@ def test_several_boots_carry_their_own_luck():
             )
             for n in "ab"
         ]
-        found = boots.compare(sides, CompareOptions())
+        found = from_files.compare_boots(sides, CompareOptions())
         assert not found.others[0].few_boots
         trials, wrong = trials + 1, wrong + (found.rows[0].differs)
     assert stats.binom.sf(wrong - 1, trials, ALPHA) > 1e-3, wrong
     far = file_of([1.3 * np.exp(rng.normal(0, 0.03, 10)) for _ in range(4)], "c")
-    (found,) = boots.compare([sides[0], far], CompareOptions()).rows
+    (found,) = from_files.compare_boots([sides[0], far], CompareOptions()).rows
     assert found.slower
 
 
