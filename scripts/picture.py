@@ -19,7 +19,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME, TerminalTheme
 
-from linewright.analysis import summarise
+from linewright.analysis import loading
 from linewright.errors import LinewrightError
 from linewright.say.machine_document import documents
 from linewright.show.console import note
@@ -34,7 +34,7 @@ without it."""
 
 def recorded(records: str) -> tuple[Console, str]:
     """A console that holds the screen of a record file, and the picture's title."""
-    loaded = summarise.load([records], note)
+    loaded = loading.load([records], note)
     contexts = list(loaded.contexts.values())
     console = Console(
         file=io.StringIO(),

@@ -54,18 +54,22 @@ def _of(text: str, summaries: Sequence[Summary]) -> Sentence:
 def _metastable(summaries: Sequence[Summary]) -> list[Sentence]:
     """One sentence for all metastable cells, with the modes of the first."""
     members = [s for s in summaries if s.metastable]
-    return [
-        _of(
-            f"{_cells_are(members)} metastable (~): their launches fall into separate modes, such "
-            f"as {first.cell.form}: {modes_text(first.modes)}",
-            members,
-        )
-        for first in members[:1]
-    ]
+    if not members:
+        return []
+    modes = modes_text(members[0].modes)
+    text = f"{_named(members, 'metastable (~)')}: launches fall into separate modes, {modes}"
+    return [_of(text, members)]
 
 
-def _cells_are(members: Sequence) -> str:
-    return f"{len(members)} cells are" if len(members) > 1 else "one cell is"
+def _named(members: Sequence[Summary], kind: str) -> str:
+    """``44 cells are metastable (~), such as lock_add``, or ``one cell is …, lock_add``."""
+    form = members[0].cell.form
+    many = len(members) > 1
+    return (
+        f"{len(members)} cells are {kind}, such as {form}"
+        if many
+        else f"one cell is {kind}, {form}"
+    )
 
 
 _UNSHOWN = {"unreliable": "unreliable (?)", "unavailable": "not available"}
@@ -84,7 +88,7 @@ def _unshown(summaries: Sequence[Summary]) -> list[Sentence]:
     words = [*_UNSHOWN.values(), "not believed"]
     return [
         _of(
-            f"{_cells_are(own)} {kind}, such as {own[0][0].cell.form}: {own[0][1]}",
+            f"{_named([s for s, _ in own], kind)}: {own[0][1]}",
             [s for s, _ in own],
         )
         for kind, own in sorted(kinds.items(), key=lambda item: words.index(item[0]))

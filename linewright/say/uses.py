@@ -69,7 +69,7 @@ def _instead(
         if a := code_advice.cheaper_instead(m, names, alone=names == COUNTERS):
             one, other = _either(a.first.figures_ns), _either(a.second.figures_ns)
             less = numbers.times(a.contrast.low, a.contrast.high)
-            text, cells = f"{do}: {one}, not {other} ns {sharers_of(a.first)} ({less})", a.ids
+            text, cells = f"{do}: {one} vs {other} ns {sharers_of(a.first)} ({less})", a.ids
             if names == READERS:
                 updater = code_advice.updater_of_readers(m)
                 text += f"; {_updater(updater)}"

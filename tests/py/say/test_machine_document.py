@@ -218,7 +218,7 @@ def test_a_figure_that_is_not_believed_is_not_shown_as_a_cost():
     assert row.entries["contended"].default is None and row.entries["contended"].why == "same_cpu"
     assert "second CPU" not in render_all(found.of("headline"))[0]
     assert any(
-        "one cell is not believed, such as lock_add: the contender ran" in t.lower()
+        "one cell is not believed, lock_add: the contender ran" in t.lower()
         for t in render_all(found.of("limits"))
     )
 
