@@ -21,7 +21,7 @@ from platform import libc_ver
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
-from linewright.elf.loadable import loadable
+from linewright.elf.symbols import loadable
 
 OLDEST = 17
 """manylinux_2_17 is the oldest platform tag that installers still meet."""

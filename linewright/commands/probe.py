@@ -75,7 +75,7 @@ def _hand_out(arch: str, out: str, plan: str | None, settings: list[str]) -> int
     """Write the probe, and the plan beside it; say what to do with them there."""
     if arch not in PROBED:
         raise UserError(f"no probe for {arch!r}", "--arch", f"allowed: {', '.join(PROBED)}")
-    from linewright.elf.loadable import loadable
+    from linewright.elf.symbols import loadable
 
     program = loadable(find_probe(arch))
     text = b""

@@ -13,7 +13,7 @@ import typer
 from linewright import policy
 from linewright.commands._options import ProgramArgument, become
 from linewright.errors import UserError
-from linewright.say.switch_words import problem_text
+from linewright.say.words import problem_text
 from linewright.show.console import note
 from linewright.trial import interposed_locks, switching
 

@@ -18,7 +18,7 @@ from linewright import __version__
 from linewright.commands._options import AsJson, Elsewhere, ProgramArgument, set_option
 from linewright.errors import DONE, RunError, UserError, check_range
 from linewright.plans.definition import Parameter, values_of
-from linewright.say.switch_words import problem_text
+from linewright.say.words import problem_text
 from linewright.show.console import console_for, note, print_json
 from linewright.trial.switching import SwitchProblem
 from linewright.trial.trial_place import TrialPlace

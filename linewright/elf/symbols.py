@@ -1,23 +1,59 @@
 # SPDX-License-Identifier: MIT
-"""Functions and variables of an ELF file by its symbol tables, and its bytes by its own
-addresses."""
+"""Functions and variables of an ELF file by its symbol tables, and its bytes by its own addresses;
+where its symbols and debug information are (in it, or where distributions, linkers and debuginfod's
+client keep what was stripped from it); and the part of it that is needed to run it."""
 
 from __future__ import annotations
 
 import bisect
+import io
+import os
 import re
 import shutil
 import struct
 import subprocess
+import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from linewright.elf.debug_files import debug_files
+DEBUG_FOLDER = Path("/usr/lib/debug")
+
+
+def debug_files(path: str) -> Iterator[Path]:
+    """The file, then files of what was stripped from it: of the same build, as their build ID says
+    or, without one, the checksum in the file."""
+    own = Path(path)
+    yield own
+    build, name, checksum = _links(own)
+    cache = os.environ.get("DEBUGINFOD_CACHE_PATH") or Path.home() / ".cache/debuginfod_client"
+    found, folder = [], own.resolve().parent
+    if build:
+        found += [DEBUG_FOLDER / f".build-id/{build[:2]}/{build[2:]}.debug"]
+        found += [Path(cache, build, "debuginfo")]
+    if name:
+        found += [folder / name, folder / ".debug" / name, DEBUG_FOLDER / str(folder)[1:] / name]
+    for file in found:
+        if file.is_file() and (
+            _links(file)[0] == build if build else zlib.crc32(file.read_bytes()) == checksum
+        ):
+            yield file
+
+
+def _links(path: Path) -> tuple[str, str, int]:
+    """A file's build ID, and name and checksum of the file that .gnu_debuglink leads to."""
+    with path.open("rb") as file:
+        elf = ELFFile(file)
+        note, link = (elf.get_section_by_name(s) for s in (".note.gnu.build-id", ".gnu_debuglink"))
+        build = next((n["n_desc"] for n in note.iter_notes()), "") if note else ""
+        data = link.data() if link else b""
+    return build, data.split(b"\0")[0].decode(), int.from_bytes(data[-4:], "little")
 
 
 class Symbol(NamedTuple):
@@ -158,3 +194,25 @@ def demangle(name: str) -> str:
 @lru_cache(maxsize=1)
 def _demangler() -> str | None:
     return next((t for t in map(shutil.which, ("llvm-cxxfilt", "c++filt")) if t), None)
+
+
+def loadable(path: Path) -> bytes:
+    """The file without what lies behind its segments; whole where it is no ELF file."""
+    data = path.read_bytes()
+    try:
+        image = ELFFile(io.BytesIO(data))
+        end = max(segment["p_offset"] + segment["p_filesz"] for segment in image.iter_segments())
+    except (ELFError, ValueError):
+        return data  # a script
+    return without_sections(data[: max(end, image["e_ehsize"])])
+
+
+def without_sections(data: bytes) -> bytes:
+    """The beginning of an ELF file, whose header points to no section any more: they lie behind
+    what is left of it."""
+    # e_shoff, e_shnum and e_shstrndx are cleared (ELF specification, ELF header).
+    head = bytearray(data)
+    shoff, width, shnum = (40, 8, 60) if data[4] == 2 else (32, 4, 48)
+    head[shoff : shoff + width] = bytes(width)
+    head[shnum : shnum + 4] = bytes(4)
+    return bytes(head)

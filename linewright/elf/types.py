@@ -29,7 +29,7 @@ from elftools.dwarf.ranges import BaseAddressEntry
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section
 
-from linewright.elf.debug_files import debug_files
+from linewright.elf.symbols import debug_files
 
 MOST_BYTES = 512 << 20
 """Of debug information that is read; what has more has no types here."""

@@ -18,7 +18,7 @@ import msgspec
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
-from linewright.elf.loadable import without_sections
+from linewright.elf.symbols import without_sections
 from linewright.errors import LinewrightError
 from linewright.find.stream import Map
 from linewright.run.place import packed, unpacked

@@ -79,13 +79,13 @@ def _show_all(team: FleetRun, form: str) -> None:
 
 def _show_groups(team: FleetRun, plan: str) -> None:
     """The machines of a file: groups of those that behave alike, and the same as a page."""
-    from linewright.fleet import groups, groups_document
+    from linewright.fleet import groups
     from linewright.show.document_page import page
     from linewright.show.text_tables import print_tables
 
     files = {member.host: member.file for member in team.members if member.file.exists()}
     if machines := groups.machines(files, note):
-        said = groups_document.document(groups.group(machines), team.failed, plan)
+        said = groups.document(groups.group(machines), team.failed, plan)
         # What each kind costs and every machine are a page's matter.
         hidden = said.tables[:-1]
         short = msgspec.structs.replace(said, blocks=[b for b in said.blocks if b not in hidden])

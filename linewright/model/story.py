@@ -16,7 +16,7 @@ from linewright.model.drawn_figures import PHASES
 from linewright.model.ensemble import BOUND_DRAWS, bands, error_kind, misses_of, simulate
 from linewright.model.machine_file import Machine
 from linewright.model.simulator import Simulator
-from linewright.say.model_error import error_text
+from linewright.say.machine_lines import error_text
 from linewright.schema import Cell, Plan, Record
 
 SMALL_SHARE = 0.01

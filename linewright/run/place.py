@@ -169,7 +169,7 @@ class Place:
 
     def _copy(self, path: Path, name: str, then: str = "") -> bytes:
         """Copy a file into the folder and run more of a script; what that prints."""
-        from linewright.elf.loadable import loadable  # pyelftools comes with it
+        from linewright.elf.symbols import loadable  # pyelftools comes with it
 
         quoted = shlex.quote(name)
         script = f"cd {shlex.quote(self.folder)} && cat >{quoted} && chmod 700 {quoted}{then}"

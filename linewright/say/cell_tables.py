@@ -16,8 +16,7 @@ from linewright.analysis.questions import ask
 from linewright.analysis.reader_cost import ReaderSide, delay_of, readers_of, updater_of
 from linewright.analysis.summary import Summary, grouped
 from linewright.say.document import Column, Document, Of, TextTable, document_of, legend, table_of
-from linewright.say.machine_lines import describe, lacking
-from linewright.say.model_error import errors
+from linewright.say.machine_lines import describe, errors, lacking
 from linewright.say.phrases import modes_text
 from linewright.say.sentence import Sentence, sentence_as_written
 from linewright.say.verdict import verdict_sentences

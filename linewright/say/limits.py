@@ -14,7 +14,7 @@ from linewright.analysis.summary import Summary
 from linewright.families import SPACING
 from linewright.forms import made_of
 from linewright.say.document import Topic, topic
-from linewright.say.model_error import errors
+from linewright.say.machine_lines import errors
 from linewright.say.phrases import (
     PLACES,
     measure_again,

@@ -19,9 +19,8 @@ from linewright.families import CACHE, READERS, SPACING, Family
 from linewright.say import cell_rows
 from linewright.say.document import Audience, Cost, Document, Topic, document_of
 from linewright.say.limits import control, cores, limits, nearness, several, unknown
-from linewright.say.machine_lines import EMULATED, machine_facts, of_run
+from linewright.say.machine_lines import EMULATED, errors_text, machine_facts, of_run, with_errors
 from linewright.say.machine_tables import heading, matrix_table, price_name, price_table, row_name
-from linewright.say.model_error import errors_text, with_errors
 from linewright.say.phrases import FAR, figure_cell, measure_on, modes_text, sharers_of
 from linewright.say.sentence import Sentence, render_all, sentence, sentence_as_written
 from linewright.say.setting import classes, setting

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What was measured on, how, and what of it casts doubt on the figures."""
+"""What was measured on, how, and what of it casts doubt on the figures; how far a model was off
+cells like those that it simulated is said wherever such a cell decides."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from linewright import __version__, numbers
 from linewright.analysis.control import changed_cycle_ns, disturbing_load
@@ -14,7 +16,7 @@ from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary, grouped
 from linewright.errors import one_line
 from linewright.say.document import Document
-from linewright.say.sentence import Sentence, render, sentence, sentence_as_written
+from linewright.say.sentence import Clause, Sentence, render, sentence, sentence_as_written
 from linewright.say.words import explain, in_words
 from linewright.schema import Context, Record
 from linewright.units import cpu_text
@@ -228,3 +230,53 @@ def doubts_of_printed(contexts: Sequence[Context]) -> list[str]:
             "with --launch N"
         )
     return lines
+
+
+MOST_NAMED = 2
+
+
+def error_text(low: float, high: float) -> str:
+    """What a model says of figures that were measured, from the least and the greatest ratio."""
+    return f"the model says {numbers.change_in_words(low, high, 'ratio')} than was measured"
+
+
+def errors_text(summaries: Iterable[Summary]) -> str:
+    """Of which of these cells the model is how far off; empty where it is of none."""
+    missed = [s for s in summaries if s.model_error_range]
+    kinds = grouped(missed, lambda s: (s.cell.situation.contended, s.model_error_range))
+    return "; ".join(
+        f"of {'contended' if contended else 'uncontended'} "
+        f"{_some([s.cell.form for s in own])} {error_text(*ends)}"
+        for (contended, ends), own in kinds.items()
+    )
+
+
+def _some(forms: Sequence[str]) -> str:
+    """The first of these forms, and how many there are besides."""
+    names = list(dict.fromkeys(forms))
+    more = len(names) - MOST_NAMED
+    return numbers.join([*names[:MOST_NAMED], f"{more} more forms"] if more > 1 else names)
+
+
+def errors(summaries: Sequence[Summary]) -> list[Sentence]:
+    """The same as a sentence, where there is any, and of which cells no error is known."""
+    missed = [s for s in summaries if s.model_error_range]
+    unknown = [s for s in summaries if s.drawn and not s.drawn.misses and s.has_figures]
+    kinds = grouped(unknown, lambda s: s.cell.situation.contended)
+    text = "; ".join(
+        f"of {'contended' if contended else 'uncontended'} {_some([s.cell.form for s in own])} "
+        "no error of the model is known"
+        for contended, own in kinds.items()
+    )
+    return [sentence(errors_text(missed), cells=[s.id for s in missed])] * bool(missed) + [
+        sentence(text, cells=[s.id for s in unknown])
+    ] * bool(unknown)
+
+
+def with_errors(sentences: Sequence[Sentence], summaries: Sequence[Summary]) -> list[Sentence]:
+    """Sentences, each with the model's error on the cells that it rests on."""
+    texts = [errors_text(s for s in summaries if s.id in of.cells) for of in sentences]
+    return [
+        replace(of, clauses=[*of.clauses, Clause(text=text)]) if text else of
+        for of, text in zip(sentences, texts, strict=True)
+    ]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The one place where a name that programs read becomes English: reasons why a figure or an answer
-is missing, flags, and cells."""
+is missing, flags, cells, and why an already-built program runs unchanged or may not start."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from linewright import wings
 from linewright.schema import FEWEST_LAUNCHES, Cell
+from linewright.trial.switching import TLS_TUNABLE, SwitchProblem
 
 FEW_LAUNCHES = f"fewer than {FEWEST_LAUNCHES} launches"
 WITHHELD = (
@@ -122,3 +123,27 @@ def unique_labels(cells: Sequence[Cell]) -> dict[str, str]:
     names = {cell.id: label(cell) for cell in cells}
     often = Counter(names.values())
     return {i: name if often[name] == 1 else i for i, name in names.items()}
+
+
+_TEXTS = {
+    "libraries_missing": "not found, so their thread-local memory is not provided for: {what}",
+    "no_tunable": f"{{where}} knows no {TLS_TUNABLE} (glibc before 2.33): the program may stop at "
+    "its start with 'cannot allocate memory in static TLS block', first for {what}",
+    "tunable_too_small": "GLIBC_TUNABLES gives {where} bytes of thread-local memory; this program "
+    "may need {what}",
+    "other_rights": "{where} takes other rights ({what}), so the dynamic linker ignores the "
+    "setting: it runs unchanged",
+    "32_bit": "{where} is a 32-bit program, which cannot load the 64-bit {what}: it runs unchanged",
+    "not_arm64": "{where} is no arm64 program: it runs unchanged",
+    "static": "{where} is statically linked, so nothing can be switched at run time: it runs "
+    "unchanged",
+    "no_locks": "neither {where} nor a library loaded with it calls pthread_rwlock_*: --locks "
+    "changes nothing, but in what it opens or starts by itself",
+    "unaudited": "{where} is made for {what}, whose dynamic linker knows no auditing: it runs "
+    "unchanged",
+}
+
+
+def problem_text(problem: SwitchProblem) -> str:
+    """What the user should read before the program starts."""
+    return _TEXTS[problem.kind].format(where=problem.where, what=problem.what)

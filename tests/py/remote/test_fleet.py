@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from linewright.errors import UserError
-from linewright.fleet import fleet_run, groups, groups_document, hosts
+from linewright.fleet import fleet_run, groups, hosts
 from support import waiting
 from support.command_lines import go_on
 from support.sshd import knobs
@@ -198,7 +198,7 @@ def test_a_refusal_that_all_share_is_the_users_and_others_are_not():
 
 
 def test_many_groups_have_letters():
-    letters = [groups_document.letter(number) for number in (0, 25, 26, 52)]
+    letters = [groups.letter(number) for number in (0, 25, 26, 52)]
     assert letters == ["A", "Z", "A2", "A3"]
 
 

@@ -85,7 +85,7 @@ def test_the_real_probe_over_ssh(over, start, real, out):
 
 
 def test_what_is_copied_is_only_what_runs(real):
-    from linewright.elf.loadable import loadable
+    from linewright.elf.symbols import loadable
 
     copy = real.directory / "copy"
     copy.write_bytes(loadable(real.probe))
