@@ -67,7 +67,7 @@ MetricOption = Annotated[
 HigherOption = Annotated[
     bool, typer.Option("--higher-is-better", help="The metric is a rate: more is better.")
 ]
-OutputOption = Annotated[
+TrialFileOption = Annotated[
     str | None,
     typer.Option(
         "--output",
@@ -109,7 +109,7 @@ def trial(
     metric: MetricOption = "wall",
     higher_is_better: HigherOption = False,
     on: Elsewhere = None,
-    output: OutputOption = None,
+    output: TrialFileOption = None,
     more: set_option(PARAMETERS) = None,
     resume: ResumeTrialOption = None,
     as_json: AsJson = False,
