@@ -185,7 +185,7 @@ static void run_batch(void)
 
 uint32_t lw__srcu_batches(void)
 {
-    return __atomic_load_n(&batches.number, __ATOMIC_SEQ_CST); /* before the caller reads `returned` */
+    return __atomic_load_n(&batches.number, __ATOMIC_ACQUIRE); /* before the caller reads `returned`: see run_batch() */
 }
 
 void lw__srcu_wait_for_batch(uint32_t seen, uint64_t ns)

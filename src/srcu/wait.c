@@ -34,7 +34,7 @@ static void sleep_on(struct lw__srcu_domain *d, uint32_t seen, uint64_t ns)
 static int drive(struct lw__srcu_domain *d, unsigned long cookie, uint64_t deadline)
 {
     for (unsigned scans = 0;; scans++) {
-        uint32_t seen = __atomic_load_n(&d->check.number, __ATOMIC_SEQ_CST); /* pairs with wake_sleepers() */
+        uint32_t seen = __atomic_load_n(&d->check.number, __ATOMIC_RELAXED); /* the step's barrier comes behind it */
         lw_futex_lock(&d->step_lock);
         unsigned long before = d->seq;
         int err = lw__srcu_step(d, cookie);
@@ -64,13 +64,13 @@ static int wait_for(struct lw__srcu_domain *d, unsigned long cookie, bool expedi
     if (waiting) /* in a signal handler or a stall hook: the wait that it interrupted may hold what this one needs */
         return -EDEADLK;
     waiting = true;
-    __atomic_fetch_add(&d->waiters, 1, __ATOMIC_SEQ_CST); /* before the number is read: see wake.h */
+    __atomic_fetch_add(&d->waiters, 1, __ATOMIC_RELAXED); /* who ends the domain knows that no call begins meanwhile */
     if (expedited) {
         __atomic_fetch_add(&d->expedited, 1, __ATOMIC_RELAXED);
         wake_sleepers(&d->check); /* a driver in a long pause scans again and pauses for less from then on */
     }
     while (!err) {
-        uint32_t seen = __atomic_load_n(&d->check.number, __ATOMIC_SEQ_CST);
+        uint32_t seen = __atomic_load_n(&d->check.number, __ATOMIC_ACQUIRE); /* pairs with wake_sleepers() */
         if (lw__srcu_reached(d, cookie))
             break;
         if (lw_futex_trylock(&d->driver)) {

@@ -92,7 +92,7 @@ static void started(uint32_t number, bool takes_over)
     if (wanted != number)
         return; /* the other one, or lw_srcu_worker_stop(), came first */
     if (takes_over)
-        __atomic_store_n(&worker.current, number, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&worker.current, number, __ATOMIC_RELAXED); /* who sees 0 takes `lock` to start one */
     __atomic_store_n(&wanted, 0, __ATOMIC_RELAXED); /* read under `lock` */
     lw_futex_wake_all(&wanted);
 }
@@ -109,9 +109,9 @@ static void *work(void *number)
     lw_futex_unlock(&lock);
     unsigned scans = 0;
     for (;;) {
-        /* Before `current`: who stores that changes the number then, so that this thread sees it, or does not sleep. Pairs with
-         * lw__srcu_worker_wake() and lw_srcu_worker_stop(). */
-        uint32_t seen = __atomic_load_n(&worker.work.number, __ATOMIC_SEQ_CST);
+        /* Acquire, before `current`: who stores that, or lists a domain, changes the number then, so that this thread sees it, or does not
+         * sleep. Pairs with lw__srcu_worker_wake() and lw_srcu_worker_stop(). */
+        uint32_t seen = __atomic_load_n(&worker.work.number, __ATOMIC_ACQUIRE);
         if (__atomic_load_n(&worker.current, __ATOMIC_RELAXED) != me)
             break;
         uint64_t pause = lw__srcu_serve_all(scans);
@@ -176,7 +176,7 @@ static int start_worker(uint32_t number)
     started(number, !err); /* the worker may not have come to saying so */
     lw_futex_unlock(&lock);
     if (err) {
-        __atomic_fetch_sub(&alive, 1, __ATOMIC_RELEASE); /* as at the end of work() */
+        __atomic_fetch_sub(&alive, 1, __ATOMIC_RELAXED); /* no worker did anything that lw_srcu_worker_stop() waits for */
         lw_futex_wake_all(&alive);
     }
     return -err;
@@ -254,7 +254,7 @@ int lw_srcu_worker_stop(void)
     forbidden = true;
     kept = false;
     __atomic_store_n(&hindered, false, __ATOMIC_RELAXED);
-    __atomic_store_n(&worker.current, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&worker.current, 0, __ATOMIC_RELAXED); /* before the number changes: pairs with work() */
     started(wanted, false);
     lw_futex_unlock(&lock);
     wake_sleepers(&worker.work);

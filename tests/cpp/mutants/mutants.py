@@ -40,7 +40,7 @@ ROOMS = {
     "srcu": [
         *(f"src/srcu/{name}.[ch]" for name in ("callbacks", "end", "event", "gp", "grace")),
         *(f"src/srcu/{name}.[ch]" for name in ("membarrier", "queue", "readers", "records")),
-        "src/srcu/wait.c",
+        *("src/srcu/wait.c", "src/srcu/worker.c", "src/common/futex.h"),
     ],
 }
 """The files whose orders a file of scenarios explores."""

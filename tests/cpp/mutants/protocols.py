@@ -72,6 +72,13 @@ PROTOCOLS = [
         [("last && (readers_first || wakes_readers(left))", "last && wakes_readers(left)")],
         "readers first: writer, reader",
     ),
+    Protocol(
+        "rwlock",
+        "src/rwlock/plain.h",
+        "a writer that was woken keeps out for one that starves",
+        [("    w->blocking = kept_out_once_woken();\n    return -EAGAIN;", "    return -EAGAIN;")],
+        "plain: a writer that starves, another that is woken",
+    ),
     # Two mistakes that the lock had until 26 November 2026, as they would stand in today's text.
     Protocol(
         "rwlock",
@@ -206,12 +213,12 @@ PROTOCOLS = [
         "a worker reads the number after it has looked whether it goes on",
         [
             (
-                "        uint32_t seen = __atomic_load_n(&worker.work.number, __ATOMIC_SEQ_CST);\n"
+                "        uint32_t seen = __atomic_load_n(&worker.work.number, __ATOMIC_ACQUIRE);\n"
                 "        if (__atomic_load_n(&worker.current, __ATOMIC_RELAXED) != me)\n"
                 "            break;\n",
                 "        if (__atomic_load_n(&worker.current, __ATOMIC_RELAXED) != me)\n"
                 "            break;\n"
-                "        uint32_t seen = __atomic_load_n(&worker.work.number, __ATOMIC_SEQ_CST);\n",
+                "        uint32_t seen = __atomic_load_n(&worker.work.number, __ATOMIC_ACQUIRE);\n",
             )
         ],
         "worker: calls back, is stopped",

@@ -465,6 +465,26 @@ static void reads_beside_writers(void) { RIGHT(plain_read_lock(&lock, true, &(co
 
 static void lets_readers_go_first(void) { plain_write_unlock(&lock, true); }
 
+/* Two writers wait for the one inside. Thread 0 has waited for too long, and others keep out. */
+static void one_starves(void) {
+    chunk_there();
+    lock.state = WRITER + 2 * ONE_WAITS + STARVES;
+}
+
+static void waits_on(uint32_t blocking) {
+    struct waiting w = {blocking, ONE_WAITS, now_ns()};
+    while (wait_to_write(&lock, &w, &(const struct limit){LW_RWLOCK_FOREVER, 0}) == -EAGAIN)
+        ;
+    data++;
+    plain_write_unlock(&lock, false);
+}
+
+static void starves(void) { waits_on(kept_out_once_woken()); }
+
+static void waits_beside_it(void) { waits_on(waits_to_write().blocking); }
+
+static void lets_writers_in(void) { plain_write_unlock(&lock, false); }
+
 /* A child of fork() goes on with its thread's marks; those of other threads are free. */
 static void forks_inside(void) {
     has_marks();
@@ -653,6 +673,10 @@ struct rc11_scenario rc11_scenarios[] = {
      .run = {reads_beside_writers, lets_readers_go_first},
      .begin = writer_and_another,
      .patient = true},
+    {.name = "plain: a writer that starves, another that is woken",
+     .run = {starves, waits_beside_it, lets_writers_in},
+     .begin = one_starves,
+     .cut = often},
     {.name = "fork inside, a thread of the child", .run = {forks_inside, takes_marks_in_the_child}, .begin = biased},
 };
 const size_t rc11_count = sizeof rc11_scenarios / sizeof *rc11_scenarios;

@@ -421,6 +421,12 @@ static void busy_worker(void) {
     alive = 1;
 }
 
+/* Who waits leaves the callback to the worker. */
+static void callback_ready_for_a_worker(void) {
+    callback_ready();
+    worker.current = 1;
+}
+
 static void stops_the_worker(void) {
     RIGHT(lw_srcu_worker_stop());
     called++;
@@ -502,6 +508,10 @@ struct rc11_scenario rc11_scenarios[] = {
      .run = {waits_for_its_callback, waits_for_callbacks},
      .begin = callback_ready,
      .slow = true,
+     .patient = true},
+    {.name = "callback: called by a worker, caller that waits",
+     .run = {waits_for_its_callback, serves},
+     .begin = callback_ready_for_a_worker,
      .patient = true},
     {.name = "callbacks: in their order", .run = {ends_with_callbacks}, .begin = fast_domain},
     {.name = "records: reader without a record, updater", .run = {reads_without_a_record, steps_once}, .begin = fast_domain},
