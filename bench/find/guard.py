@@ -40,7 +40,7 @@ class Case(NamedTuple):
 
 
 SAMPLED = (Case(3, 4, 100_000_000), Case(28, 28, 300_000_000), Case(29, 36, 400_000_000))
-"""The planted line is the most used of all, as much used as the others, and the thirtieth of
+"""The planted line is used three quarters as often as another, as often, and the least of
 thirty."""
 LONGER = 8
 """Times that the baseline's run is as long as the others."""

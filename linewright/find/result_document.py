@@ -29,7 +29,7 @@ from linewright.find.line_words import (
     task_touches,
     tasks_text,
 )
-from linewright.find.results import APART, Hot, Result
+from linewright.find.results import APART, Hot, Result, note
 from linewright.say.document import Document, TextTable, Topic, document_of
 from linewright.say.sentence import Sentence, sentence_as_written
 
@@ -79,10 +79,8 @@ def limits(result: Result) -> list[str]:
     said = [guard_text(result)] if result.against else []
     said += map(note_text, result.notes)
     if not result.bytes_apart and any("alignas" in advice(hot) for hot in result.lines):
-        said.append(
-            f"alignas({APART}) is a convention: linewright measure{place(result.on)} --plan "
-            "spacing finds what the machine needs."
-        )
+        spacing = f"linewright measure{place(result.on)} --plan spacing"
+        said.append(note_text(note("apart_usual", APART, spacing)))
     return said
 
 
