@@ -22,9 +22,8 @@ from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME, Termin
 from linewright.analysis import loading
 from linewright.errors import LinewrightError
 from linewright.say.machine_document import documents
-from linewright.show.console import note
+from linewright.show.console import WIDEST, note
 from linewright.show.terminal import print_documents
-from linewright.show.text_tables import WIDEST
 
 THEMES = {"light": DEFAULT_TERMINAL_THEME, "dark": SVG_EXPORT_THEME}
 FONTS = re.compile(r"@font-face \{.*?\}", re.DOTALL)
