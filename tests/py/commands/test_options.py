@@ -189,7 +189,7 @@ def folder(tmp_path_factory) -> Path:
     write(made / "r.jsonl", contexts, rows)
     shutil.copy(made / "r.jsonl", made / "r2.jsonl")
     write(made / "table.jsonl", *analysis_samples.published())
-    found = find_results.result(find_results.line())
+    found = find_results.result(find_results.line(), program="true")
     (made / "found.json").write_bytes(msgspec.json.encode(found))
     run = workload_sweep.SweepRun("futex-wake", 1, "ms", False, "off", 0, 1.0)
     (made / "runs.csv").write_text(workload_sweep.written([run]))
@@ -280,8 +280,15 @@ def texts() -> Iterator[tuple[str, str]]:
         yield str(path.relative_to(ROOT)), re.sub(r'"\s*"', "", path.read_text())
 
 
-FOREIGN = {"--obj", "--output-style", "--perf-basic-prof", "--preset", "--stdio"}
-"""Options of other programs: of cmake, llvm-symbolizer, node and perf."""
+FOREIGN = {
+    "--decompress-debug-sections",
+    "--obj",
+    "--output-style",
+    "--perf-basic-prof",
+    "--preset",
+    "--stdio",
+}
+"""Options of other programs: of cmake, llvm-symbolizer, node, objcopy and perf."""
 
 
 def test_messages_name_commands_and_options_that_there_are():
