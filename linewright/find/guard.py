@@ -66,7 +66,8 @@ def fewest_samples(now: Result, before: Result, more: int = 0) -> int:
     FALSE_RED (Bonferroni)."""
     if "exact" in (now.source, before.source):
         return 0
-    part = now.samples / (now.samples + before.samples)
+    samples = max(1, now.samples)
+    part = samples / (samples + before.samples)
     wanted = math.log(FALSE_RED / max(1, len(travelling(now)) + more))
     return max(FEWEST_SAMPLES, math.ceil(wanted / math.log(part)))
 

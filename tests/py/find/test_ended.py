@@ -63,17 +63,16 @@ def started(words: list[object], terminal: int | None = None) -> subprocess.Pope
 
 
 def samples(sampler: int) -> bool:
-    """Whether it holds an event of perf."""
+    """Whether it holds its buffers, one for each CPU. Before that it has one, which it tries."""
     try:
-        files = list(os.scandir(f"/proc/{sampler}/fd"))
-        return any("[perf_event]" in os.readlink(file.path) for file in files)
+        return Path(f"/proc/{sampler}/maps").read_text().count("[perf_event]") >= os.cpu_count()
     except OSError:
         return False
 
 
 def wait_until_sampled(command: subprocess.Popen, target: int | None) -> int:
-    """The program's number, when it has run for a second under a sampler that has its events: one
-    that is ended before that has seen nothing."""
+    """The program's number, when it has run for a second under a sampler that reads its samples:
+    one that is ended before that has seen nothing."""
     waiting.wait_for(lambda: samples(child(command.pid, SAMPLER.name)), command)
     waiting.wait_for(lambda: target or child(command.pid, PLANTED.name), command)
     pid = target or child(command.pid, PLANTED.name)

@@ -164,6 +164,11 @@ def test_chance_makes_no_line_new_and_a_planted_one_is_seen_with_the_stated_powe
     assert np.mean([any(h.identity == wanted for h in some) for some in new]) > 0.91
 
 
+def test_a_run_without_a_sample_has_no_new_line():
+    found = guard.against(result(samples=0), result(), "b")
+    assert found.new == [] and found.least == 1, "nothing would be named"
+
+
 def test_the_power_is_that_of_the_samples():
     """With the stated share, 95 of 100 runs have as many samples as make a line new."""
     import numpy as np
