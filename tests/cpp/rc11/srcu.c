@@ -53,6 +53,7 @@ static void lock_for_records(uint32_t *lock) {
 #undef lw_futex_lock
 #define syscall rc11_syscall
 #include "src/srcu/worker.c"
+#include "src/srcu/grace.h"
 
 static struct lw_srcu_fast domain;
 static struct lw_srcu_normal normal;
