@@ -354,20 +354,24 @@ def _dwarf(path: str) -> DWARFInfo | None:
             if section is None or os.path.getsize(candidate) >= MOST_BYTES:
                 continue
             if section.compressed and section._compression_type == _ZSTD:
-                elf = ELFFile(BytesIO(_decompressed(candidate)))
+                plain = _decompressed(candidate)
+                if plain is None:  # and is so at every later question: no exception is cached
+                    return None
+                elf = ELFFile(BytesIO(plain))
             return elf.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)
     return None
 
 
-def _decompressed(path: Path) -> bytes:
-    """The file with plain sections, by binutils or LLVM: Python 3.11 has no zstd."""
+def _decompressed(path: Path) -> bytes | None:
+    """The file with plain sections, by binutils or LLVM, since Python 3.11 has no zstd; None where
+    neither can."""
     with tempfile.NamedTemporaryFile() as plain:
         for tool in filter(shutil.which, ("objcopy", "llvm-objcopy")):
             command = [tool, "--decompress-debug-sections", str(path), plain.name]
             if subprocess.run(command, capture_output=True).returncode == 0:
                 return Path(plain.name).read_bytes()
     _undecoded.add(str(path))
-    raise ELFError("compressed with zstd")
+    return None
 
 
 def undecoded() -> list[str]:
