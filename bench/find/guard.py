@@ -28,7 +28,7 @@ KINDS = ("true", "false", "false_plain", "reader_writer", "mutex", "own_lock", "
 
 
 class Case(NamedTuple):
-    """A program with so many shared lines, and what is planted."""
+    """A program, the number of its shared lines, and what is planted."""
 
     lines: int
     every: int

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Two threads add to so many shared counters, each on a line of its own: what the gate must hold for the same, and one more.
+/* Two threads add to a given number of shared counters, each on a cache line of its own. Against a baseline of this program,
+ * `find --fail-new` must pass it unchanged and fail it with one counter more.
  *
  * shared_counters ROUNDS LINES: each thread adds to one counter in each round, to all of them in turn. With EVERY=N in the
  * environment it adds to `planted_newcomer` in each N-th round, too. */
