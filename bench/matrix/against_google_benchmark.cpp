@@ -83,7 +83,7 @@ int main() {
         cell.lines = rounds;
         Made made = make_subject(cell, machine);
         std::vector<double> ours, theirs, ratios;
-        for (unsigned round = 0; round < rounds; ++round) {
+        for (int round = 0; round < rounds; ++round) {
             Window_request request;
             request.line = round;
             request.length_ms = 10;
