@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,22 +40,26 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 Every = Annotated[bool, typer.Option("--all", help="Everything, instead of one screen.")]
 
 
-def plans_named(incomplete: str) -> list[str]:
-    """Built-in plans, for the shell to complete."""
+def completion(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """What a shell offers for a value that is one of these names."""
+    return lambda incomplete: [name for name in names() if name.startswith(incomplete)]
+
+
+@completion
+def plans_named() -> Iterable[str]:
+    """Built-in plans."""
     from linewright.plans import built_in
 
-    return [name for name in built_in() if name.startswith(incomplete)]
+    return built_in()
 
 
-def targets_named(incomplete: str) -> list[str]:
-    """What ``--on`` takes by name, for the shell to complete."""
-    names = [
-        f"{scheme}:{name}"
-        for wing in wings().values()
-        for scheme in (wing.targets if wing.listing else ())
-        for name in load(wing.listing)()[1]
-    ]
-    return [name for name in ("local", *names) if name.startswith(incomplete)]
+@completion
+def targets_named() -> Iterable[str]:
+    """What ``--on`` takes by name."""
+    yield "local"
+    for wing in wings().values():
+        for scheme in wing.targets if wing.listing else ():
+            yield from (f"{scheme}:{name}" for name in load(wing.listing)()[1])
 
 
 def set_option(parameters: Sequence[Parameter]) -> Any:

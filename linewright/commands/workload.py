@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from linewright.commands._options import Elsewhere, become
+from linewright.commands._options import Elsewhere, become, completion
 from linewright.errors import UserError
 from linewright.run.place import open_place
 from linewright.run.programs import find_workload
@@ -34,11 +34,7 @@ KINDS = {
 """What linewright-workload has, by its names."""
 SETTINGS = ("LINEWRIGHT_ATOMICS", "LINEWRIGHT_RSEQ", "LINEWRIGHT_VERBOSE")
 """Variables of the library that go along to another machine."""
-
-
-def kinds_named(incomplete: str) -> list[str]:
-    """Workloads, for the shell to complete."""
-    return [name for name in KINDS if name.startswith(incomplete)]
+kinds_named = completion(lambda: KINDS)
 
 
 def workload(

@@ -117,11 +117,6 @@ def listing() -> tuple[str, dict[str, str]]:
     return "Machines, for `measure --on model:NAME` and `model machines NAME`", about
 
 
-def named(incomplete: str) -> list[str]:
-    """Machines that come along, for the shell to complete."""
-    return [name for name in known() if name.startswith(incomplete)]
-
-
 def calibrated() -> list[str]:
     """Names of those that plans run on; the others are examples for `linewright model explain`."""
     return [name for name, path in known().items() if load(path).calibrated]

@@ -14,7 +14,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from linewright.commands._options import set_option
+from linewright.commands._options import completion, set_option
 from linewright.errors import DONE
 from linewright.model import machine_file
 from linewright.plans.definition import Parameter, values_of, word
@@ -48,7 +48,7 @@ def calibrate(
         typer.Option(
             "--from",
             help="Machine, or machine file, to begin with.",
-            autocompletion=machine_file.named,
+            autocompletion=completion(machine_file.known),
         ),
     ],
     output: Annotated[str, typer.Option("--output", "-o", help="Machine file to write.")],

@@ -12,6 +12,7 @@ import msgspec
 import typer
 
 from linewright import numbers
+from linewright.commands._options import completion
 from linewright.errors import DONE
 from linewright.model import machine_file
 from linewright.model.constants import DISTANCES, KINDS
@@ -28,7 +29,7 @@ def machines(
             metavar="NAME",
             help="A machine, as `linewright list` names them, or a machine file.",
             show_default=False,
-            autocompletion=machine_file.named,
+            autocompletion=completion(machine_file.known),
         ),
     ],
     as_toml: Annotated[
