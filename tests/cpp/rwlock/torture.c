@@ -2,8 +2,10 @@
 /* Readers-writer locks under readers, writers, signals, forks, cancelled and short-lived threads, all at once. Three words behind each lock
  * are changed together by writers; a reader, or the next writer, that finds them unequal is an error.
  *
- *   rwlock_torture [--seconds N] [--sections N] [--fork no]      ends after N seconds, N critical sections or an error
+ *   rwlock_torture [--seconds N] [--sections N] [--only WAY] [--except WAY]
  *
+ * It ends after N seconds, N critical sections or an error. The ways to use a lock are those of `ways` below; readers and writers that stay, and so
+ * marks, there are always.
  * Built with lw_rwlock, or with PTHREAD_LOCKS for pthread_rwlock_t, which a preloaded library may stand in for; then without what POSIX leaves
  * open (locks in signal handlers, read locks released by another thread). Exit code: 0, 1 errors found, 2 wrong request. */
 #define _GNU_SOURCE
@@ -65,7 +67,14 @@ static struct world {
 static bool stop;
 static long sections, handler_sections, cancelled, ended, forks, handed_over, lives, errors; /* atomic */
 static long most = INT32_MAX;
-static bool forking = true;
+
+enum { RECURSION = 1, TRIES = 2, LIMITS = 4, SIGNALS = 8, HAND_OVER = 16, ENDS = 32, FORKS = 64, MARKS = 0 };
+static const struct {
+    const char *name;
+    unsigned bit;
+} ways[] = {{"marks", MARKS},     {"recursion", RECURSION}, {"tries", TRIES}, {"limits", LIMITS},
+            {"signals", SIGNALS}, {"hand-over", HAND_OVER}, {"ends", ENDS},   {"forks", FORKS}};
+static unsigned used = RECURSION | TRIES | LIMITS | SIGNALS | HAND_OVER | ENDS | FORKS;
 
 static bool stopping(void) { return __atomic_load_n(&stop, __ATOMIC_RELAXED); }
 
@@ -145,7 +154,8 @@ static void write_unlock(struct world *w) {
 /* ---- threads that stay ---- */
 
 static void try_or_wait(struct world *w, unsigned what) {
-    int error = what & 4 ? within(w, what & 1, 1000 + what % 60000) : what & 1 ? TRY_WRITE(&w->lock) : TRY_READ(&w->lock);
+    bool limit = used & LIMITS && (what & 4 || !(used & TRIES));
+    int error = limit ? within(w, what & 1, 1000 + what % 60000) : what & 1 ? TRY_WRITE(&w->lock) : TRY_READ(&w->lock);
     if (error && !REFUSED(error))
         error_found("a try, or a wait with a limit");
     if (!error)
@@ -173,9 +183,9 @@ static void *stays(void *number) {
             if (kind == 0 || (w == &worlds[1] && kind < 128)) {
                 needs(WRITE(&w->lock), "a write lock was refused");
                 write_unlock(w);
-            } else if (kind < 132) {
+            } else if (kind < 132 && used & (TRIES | LIMITS)) {
                 try_or_wait(w, what >> 8);
-            } else if (kind < 136) {
+            } else if (kind < 136 && used & RECURSION) {
                 read_long(w, what >> 8);
             } else {
                 needs(READ(&w->lock), "a read lock was refused");
@@ -406,15 +416,16 @@ static void run(unsigned seconds) {
     int n = 0;
     for (uintptr_t i = 0; i < THREADS; i++)
         threads[i] = started(stays, i);
-    others[n++] = started(churns, 0);
-    if (BEYOND_POSIX) {
+    if (used & ENDS)
+        others[n++] = started(churns, 0);
+    if (BEYOND_POSIX && used & HAND_OVER) {
         others[n++] = started(releases, 0);
         for (uintptr_t i = 0; i < TAKERS; i++)
             others[n++] = started(takes, i);
     }
-    if (forking)
+    if (used & FORKS)
         others[n++] = started(forks_now_and_then, 0);
-    if (BEYOND_POSIX)
+    if (BEYOND_POSIX && used & SIGNALS)
         others[n++] = started(signals, 0);
     for (unsigned tenths = 0; tenths < 10 * seconds && !stopping(); tenths++)
         sleep_us(100000);
@@ -429,19 +440,37 @@ static void run(unsigned seconds) {
     }
 }
 
+static int usage(void) {
+    fprintf(stderr, "usage: rwlock_torture [--seconds N] [--sections N] [--only WAY] [--except WAY]; ways:");
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        fprintf(stderr, " %s", ways[i].name);
+    fprintf(stderr, "\n");
+    return 2;
+}
+
+/* False: there is no such way. */
+static bool choose(const char *name, bool only) {
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        if (!strcmp(name, ways[i].name)) {
+            used = only ? ways[i].bit : used & ~ways[i].bit;
+            return only || ways[i].bit;
+        }
+    return false;
+}
+
 int main(int argc, char **argv) {
     unsigned seconds = 2;
     for (int i = 1; i < argc; i += 2) {
-        if (i + 1 < argc && !strcmp(argv[i], "--seconds")) {
+        if (i + 1 == argc)
+            return usage();
+        if (!strcmp(argv[i], "--seconds")) {
             seconds = (unsigned)atoi(argv[i + 1]);
-        } else if (i + 1 < argc && !strcmp(argv[i], "--sections")) {
+        } else if (!strcmp(argv[i], "--sections")) {
             most = atol(argv[i + 1]);
             seconds = 3600;
-        } else if (i + 1 < argc && !strcmp(argv[i], "--fork")) {
-            forking = strcmp(argv[i + 1], "no") != 0;
-        } else {
-            fprintf(stderr, "usage: rwlock_torture [--seconds N] [--sections N] [--fork no]\n");
-            return 2;
+        } else if ((strcmp(argv[i], "--only") && strcmp(argv[i], "--except")) ||
+                   !choose(argv[i + 1], !strcmp(argv[i], "--only"))) {
+            return usage();
         }
     }
     sigaction(SIGUSR1, &(struct sigaction){.sa_handler = handler, .sa_flags = SA_RESTART}, NULL);
