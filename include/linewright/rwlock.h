@@ -86,8 +86,10 @@ struct lw_rwlock {
 LW_API void lw_rwlock_init(struct lw_rwlock *l);
 /* The same, and the lock stays plain until it is destroyed, as after LW_RWLOCK_INIT_PLAIN. */
 LW_API void lw_rwlock_init_plain(struct lw_rwlock *l);
-/* Ends a lock that no thread holds or waits for; its memory may be reused then. -EBUSY while one holds it. A lock whose read locks
- * are never released in other threads needs no such call. Of a lock that readers mark it looks at every thread's marks, some 3 ns for each. */
+/* Ends a lock that no thread holds or waits for; its memory may be reused then. A lock whose read locks are never released in other threads needs
+ * no such call. -EBUSY: a thread holds it, and it stays as it is. Of a lock that readers mark only the caller's mark and those of eight other
+ * threads are looked at, so that the time does not grow with their number: with more threads -EBUSY is certain under LW_DEBUG alone. The call that
+ * follows releases by other threads looks at all marks, which it takes back, some 3 ns for each. */
 LW_API int lw_rwlock_destroy(struct lw_rwlock *l);
 
 /* Takes the lock for writing. -EDEADLK: the calling thread holds it for writing; or membarrier's error (see above). */
@@ -193,19 +195,22 @@ LW_ALWAYS_INLINE int lw_rwlock_read_unlock(struct lw_rwlock *l)
 LW_API void lw__rw_complain(const struct lw_rwlock *l, const char *release, const char *file, int line)
     __attribute__((noreturn, cold));
 
+/* As lw_rwlock_destroy(), with a look at every thread's marks. */
+LW_API int lw__rw_destroy_checked(struct lw_rwlock *l);
+
 #ifdef LW_DEBUG
-#define LW__RW_CHECKED(release)                                                              \
+#define LW__RW_CHECKED(release, call)                                                        \
     static inline int lw__checked_##release(struct lw_rwlock *l, const char *file, int line) \
     {                                                                                        \
-        int error = release(l);                                                              \
+        int error = call(l);                                                                 \
         if (error)                                                                           \
             lw__rw_complain(l, #release, file, line);                                        \
         return error;                                                                        \
     }
-LW__RW_CHECKED(lw_rwlock_read_unlock)
-LW__RW_CHECKED(lw_rwlock_write_unlock)
-LW__RW_CHECKED(lw_rwlock_downgrade)
-LW__RW_CHECKED(lw_rwlock_destroy)
+LW__RW_CHECKED(lw_rwlock_read_unlock, lw_rwlock_read_unlock)
+LW__RW_CHECKED(lw_rwlock_write_unlock, lw_rwlock_write_unlock)
+LW__RW_CHECKED(lw_rwlock_downgrade, lw_rwlock_downgrade)
+LW__RW_CHECKED(lw_rwlock_destroy, lw__rw_destroy_checked)
 #define lw_rwlock_read_unlock(l) lw__checked_lw_rwlock_read_unlock((l), __FILE__, __LINE__)
 #define lw_rwlock_write_unlock(l) lw__checked_lw_rwlock_write_unlock((l), __FILE__, __LINE__)
 #define lw_rwlock_downgrade(l) lw__checked_lw_rwlock_downgrade((l), __FILE__, __LINE__)

@@ -32,6 +32,13 @@ PROTOCOLS = [
     ),
     Protocol(
         "rwlock",
+        "src/rwlock/rwlock.c",
+        "destroy looks at no mark",
+        [("return is_seen_marked(l) ? -EBUSY : 0;", "return 0;")],
+        "biased: last reader, destroy",
+    ),
+    Protocol(
+        "rwlock",
         "src/rwlock/marks.c",
         "a child gives its own marks back",
         [("if (t != lw__rw_self && t->used)", "if (t->used)")],

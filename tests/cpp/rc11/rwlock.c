@@ -521,6 +521,33 @@ static void destroys(void) {
         data++;
 }
 
+/* It reads the lock that is made at the same address, too. */
+static void goes_out_and_reads_the_next(void) {
+    goes_out();
+    signals(1);
+    waits_for(2);
+    read_once();
+}
+
+static void destroys_and_makes_again(void) {
+    waits_for(1);
+    RIGHT(lw_rwlock_destroy(&lock));
+    data++;
+    lw_rwlock_init(&lock);
+    signals(2);
+    write_once();
+}
+
+static void destroys_a_biased_one(void) {
+    waits_for(1);
+    RIGHT(lw_rwlock_destroy(&lock));
+    data++;
+    lw_rwlock_init(&lock);
+    lock.biased = LW__RW_BIASED;
+    signals(2);
+    write_once();
+}
+
 /* A signal handler that interrupted lw__rw_mark() between M and R; its thread takes the mark back then. */
 static void tries_in_a_handler(void) {
     has_marks();
@@ -640,6 +667,15 @@ struct rc11_scenario rc11_scenarios[] = {
      .begin = chunk_there,
      .cut = often},
     {.name = "plain: last reader, destroy", .run = {has_counted_once, destroys}, .begin = counted_reader},
+    {.name = "biased: last reader, destroy", .run = {goes_out, destroys}, .begin = one_inside},
+    {.name = "biased: destroyed, a plain one in its memory: reader, writer",
+     .run = {goes_out_and_reads_the_next, destroys_and_makes_again},
+     .begin = one_inside,
+     .cut = often},
+    {.name = "biased: destroyed, a biased one in its memory: reader, writer",
+     .run = {goes_out_and_reads_the_next, destroys_a_biased_one},
+     .begin = one_inside,
+     .cut = often},
     {.name = "biased: try of a handler that interrupted a reader, try of a writer",
      .run = {tries_in_a_handler, tries_to_write},
      .begin = biased,

@@ -141,8 +141,9 @@ TEST_P(Rwlock, ReadersShareAndWritersExclude) {
         EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
         EXPECT_EQ(lw_rwlock_try_write(&l), -EBUSY);
         EXPECT_EQ(lw_rwlock_write_lock_timeout(&l, 2'000'000), -ETIMEDOUT);
-        EXPECT_EQ(lw_rwlock_destroy(&l), -EBUSY);
+        EXPECT_EQ(lw__rw_destroy_checked(&l), -EBUSY);
     }).join();
+    EXPECT_EQ(lw_rwlock_destroy(&l), -EBUSY);
     EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
     ASSERT_EQ(lw_rwlock_try_write(&l), 0);
     std::thread([&] {
@@ -360,6 +361,47 @@ TEST_P(Rwlock, ALockMayBeDestroyedAfterItsReadLocksWereHandedOver) {
             BIASED(l); // this thread clears what was left in its place
         }
     }
+}
+
+// Of many threads' marks destroy looks at its caller's and at some others, so its time does not grow with their number. A lock whose reader it did not see
+// stays as it is, held.
+TEST_F(HandedOver, ALockIsDestroyedWithoutALookAtEveryThread) {
+    constexpr int readers = 32;
+    lw_rwlock l = LW_RWLOCK_INIT;
+    BIASED(l);
+    std::atomic<int> inside{0};
+    std::atomic<std::uintptr_t> may_leave{0}; // those whose marks lie before this address
+    std::atomic<std::uintptr_t> last{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < readers; i++)
+        threads.emplace_back([&] {
+            EXPECT_EQ(lw_rwlock_read_lock(&l), 0);
+            EXPECT_TRUE(marked(l));
+            const auto own = reinterpret_cast<std::uintptr_t>(lw__rw_self);
+            for (std::uintptr_t seen = last; seen < own && !last.compare_exchange_weak(seen, own);)
+                ;
+            inside++;
+            while (may_leave <= own)
+                std::this_thread::yield();
+            EXPECT_EQ(lw_rwlock_destroy(&l), -EBUSY) << "the caller's own mark";
+            EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+            inside--;
+        });
+    while (inside < readers)
+        std::this_thread::yield();
+    EXPECT_EQ(lw_rwlock_destroy(&l), -EBUSY);
+    may_leave = last.load();
+    while (inside > 1)
+        std::this_thread::yield();
+    EXPECT_EQ(lw__rw_destroy_checked(&l), -EBUSY);
+    EXPECT_EQ(lw_rwlock_destroy(&l), 0) << "every thread's marks were looked at";
+    EXPECT_EQ(lw_rwlock_try_write(&l), -EBUSY);
+    may_leave = UINTPTR_MAX;
+    for (std::thread &t : threads)
+        t.join();
+    EXPECT_EQ(lw_rwlock_try_write(&l), 0);
+    EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+    EXPECT_EQ(lw_rwlock_destroy(&l), 0);
 }
 
 // Marks that are left when memory is used again without lw_rwlock_destroy() are no read locks of the lock that is made there, also of one of two locks
