@@ -44,6 +44,14 @@ def share(text: str, where: str) -> float:
     return value
 
 
+def multiple(text: str, where: str) -> float:
+    """A ratio: ``3.2x`` and ``3.2`` are the same; above 0 and at most 10,000."""
+    match = re.fullmatch(r"([0-9]{1,5}(?:\.[0-9]{1,6})?)\s*[x×]?", text.strip(), re.ASCII)
+    if not match or not 0 < float(match[1]) <= 10_000:
+        raise UserError(f"not a ratio: {text!r}", where, "allowed: above 0, at most 10000, as 3.2x")
+    return float(match[1])
+
+
 def _fraction(text: str) -> float | None:
     match = _NUMBER.fullmatch(text.strip())
     if not match or match[2] not in ("", "%"):

@@ -18,9 +18,11 @@
 #include <map>
 #include <optional>
 #include <poll.h>
+#include <sched.h>
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <system_error>
@@ -37,6 +39,7 @@ using wire::Json;
 constexpr int most_rounds = 100;      // in which descendants are looked for and killed: one may start another meanwhile
 constexpr off_t errors_bytes = 4096;  // of standard error that are handed back
 constexpr std::size_t most_line = 1u << 24;
+constexpr double first_look_s = 0.001, longest_look_s = 0.02; // between counts of a program's threads; each twice the last
 
 [[noreturn]] void fail(const char *what) { throw std::system_error(errno, std::generic_category(), what); }
 
@@ -74,13 +77,21 @@ std::string text_of(const char *path) {
     return text;
 }
 
+// Those that a program started here may run on: fewer than the machine has in a container or under taskset.
+std::int64_t usable_cpus() {
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+        return CPU_COUNT(&allowed);
+    return sysconf(_SC_NPROCESSORS_ONLN); // more CPUs than the set has room for
+}
+
 Json machine_line() {
     utsname name{};
     uname(&name);
     return {{"linewright_programs", 1},
             {"arch", name.machine},
             {"cpu_model", cpuinfo("model name")},
-            {"cpus", sysconf(_SC_NPROCESSORS_ONLN)},
+            {"cpus", usable_cpus()},
             {"kernel", std::string(name.sysname) + " " + name.release},
             {"boot_id", text_of("/proc/sys/kernel/random/boot_id")},
             {"boot_parameters", text_of("/proc/cmdline")}};
@@ -109,6 +120,16 @@ std::vector<pid_t> descendants() {
             found.push_back(at->second);
     found.erase(found.begin());
     return found;
+}
+
+// Threads of all of them: a directory has a link to itself, one from its parent and one from each directory in it.
+std::int64_t threads_of_descendants() {
+    std::int64_t threads = 0;
+    struct stat about{};
+    for (pid_t each : descendants())
+        if (stat(("/proc/" + std::to_string(each) + "/task").c_str(), &about) == 0 && about.st_nlink > 2)
+            threads += static_cast<std::int64_t>(about.st_nlink) - 2;
+    return threads;
 }
 
 // A file without a name, open to be written by a program and read back here.
@@ -158,12 +179,16 @@ struct Request {
     std::vector<std::string> command, environment;
     double limit_s;
     off_t output;
+    bool count_threads;
 };
 
 Request parse(const std::string &line) {
     const Json value = Json::parse(line);
-    Request request{
-        value.at("command").strings(), {}, value.at("limit_s").real(), static_cast<off_t>(value.at("output").number())};
+    Request request{value.at("command").strings(),
+                    {},
+                    value.at("limit_s").real(),
+                    static_cast<off_t>(value.at("output").number()),
+                    value.at("threads").boolean()};
     if (request.command.empty())
         throw std::runtime_error("a request without a program");
     const Json &changed = value.at("environment");
@@ -290,6 +315,8 @@ private:
         int status = 0;
         rusage usage{};
         bool late = false;
+        std::int64_t threads = 0;
+        double look_s = request.count_threads ? first_look_s : -1;
         while (!reaped(pid, &status, &usage)) {
             const double left_s = request.limit_s - (now_s() - began_s);
             if (request.limit_s > 0 && left_s <= 0) {
@@ -297,7 +324,11 @@ private:
                 kill_program(pid, SIGKILL);
             }
             obey(pid);
-            wait_for_input(request.limit_s > 0 && !late ? left_s : -1);
+            if (request.count_threads)
+                threads = std::max(threads, threads_of_descendants());
+            const bool limited = request.limit_s > 0 && !late;
+            wait_for_input(limited && look_s > 0 ? std::min(left_s, look_s) : limited ? left_s : look_s);
+            look_s = std::min(2 * look_s, longest_look_s);
             if (over_)
                 kill_program(pid, SIGKILL);
         }
@@ -308,6 +339,7 @@ private:
                            {"cpu_s", seconds(usage.ru_utime) + seconds(usage.ru_stime)},
                            {"maxrss_bytes", static_cast<std::uint64_t>(usage.ru_maxrss) * 1024},
                            {"late", late},
+                           {"threads", threads},
                            {"errors", errors.end()},
                            {"output_bytes", bytes}}) &&
                output.write_out(bytes);

@@ -248,26 +248,45 @@ def signed_rank(
     if a is None or b is None or not rounds:
         return None
     d, n = a - b, len(rounds)
-    i, j = np.triu_indices(n)
-    means = np.sort((d[i] + d[j]) / 2)
+    means = _pair_means(d)
     # Means of pairs on one side of zero are the rank sum of that side; at zero they count as both.
     below, above = (int((side <= 0).sum()) for side in (means, -means))
-    k = distributions.signed_rank_bound(n, (1 - confidence) / 2)
+    value, low, high = signed_rank_interval(d, confidence)
     # What the interval's width stands for: wild runs move it as little as the interval.
-    width = float(means[-1 - k] - means[k]) if k >= 0 else 0.0
+    bounded = high < math.inf
     deviations = -2 * distributions.normal_quantile((1 - confidence) / 2)
     return Contrast(
         scale="ratio",
-        value=bounded_exp(median(means)),
-        low=bounded_exp(float(means[k])) if k >= 0 else 0.0,
-        high=bounded_exp(float(means[-1 - k])) if k >= 0 else math.inf,
+        value=bounded_exp(value),
+        low=bounded_exp(low) if bounded else 0.0,
+        high=bounded_exp(high) if bounded else math.inf,
         launches=n,
         paired=True,
         p=min(1.0, 2 * distributions.signed_rank_cdf(n, min(below, above))),
-        spread=width / deviations * math.sqrt(n) if k >= 0 else float(d.std()),
+        spread=(high - low) / deviations * math.sqrt(n) if bounded else float(d.std()),
         leverage=1 / math.sqrt(n),
         degrees=n - 1,
     )
+
+
+def _pair_means(values: np.ndarray) -> np.ndarray:
+    """The means of all pairs, each value with itself too, in ascending order."""
+    i, j = np.triu_indices(values.size)
+    return np.sort((values[i] + values[j]) / 2)
+
+
+def signed_rank_interval(
+    values: np.ndarray, confidence: float = CONFIDENCE
+) -> tuple[float, float, float]:
+    """The Hodges-Lehmann estimate of where values lie around which they are symmetric, and the ends
+    of its interval by the signed-rank test, which are infinite where so few cannot give that
+    confidence."""
+    means, k = (
+        _pair_means(values),
+        distributions.signed_rank_bound(values.size, (1 - confidence) / 2),
+    )
+    ends = (float(means[k]), float(means[-1 - k])) if k >= 0 else (-math.inf, math.inf)
+    return (median(means), *ends)
 
 
 def satterthwaite(parts: Iterable[tuple[float, float]]) -> tuple[float, float]:

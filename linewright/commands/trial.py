@@ -10,18 +10,21 @@ import secrets
 import shlex
 import sys
 from contextlib import closing, nullcontext
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from linewright import __version__
+from linewright import __version__, units
 from linewright.commands._options import AsJson, Elsewhere, ProgramArgument, set_option
-from linewright.errors import DONE, RunError, UserError, check_range
-from linewright.plans.definition import Parameter, values_of
+from linewright.errors import DIFFERENT, DONE, RunError, UserError, check_range, choice
+from linewright.plans.definition import Parameter, values_of, word
 from linewright.say.words import problem_text
 from linewright.show.console import console_for, note, print_json
 from linewright.trial.switching import SwitchProblem
 from linewright.trial.trial_place import TrialPlace
+
+if TYPE_CHECKING:
+    from linewright.trial.scaling import Scaling
 
 ORDER = 11
 CONTEXT = {"ignore_unknown_options": False, "allow_interspersed_args": False}
@@ -34,6 +37,9 @@ PARAMETERS = (
     ),
     Parameter("warmup", "count", 1, "rounds that are not counted", 0, 1000),
     Parameter("limit", "duration", None, "after which a run is ended and has failed"),
+    word(
+        "work", "job thread", "of --threads: the same whole job at each number, or for each thread"
+    ),
     Parameter("seed", "count", None, "of the order of the runs", 0, 10**12 - 1),
 )
 """What ``--set`` takes."""
@@ -96,6 +102,22 @@ LocksOption = Annotated[
         "run --locks.",
     ),
 ]
+ThreadsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N,N,…",
+        help="Throughput at each of these numbers of threads over that at the first; {threads} in "
+        "PROGRAM's arguments or --env stands for the number.",
+    ),
+]
+FailBelowOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RATIO",
+        help="Exit 1 if the last number of threads is shown to have less than this times the "
+        "throughput of the first: 3.2x; with 3.2x,undecided also if it is not shown to have more.",
+    ),
+]
 
 
 def trial(
@@ -105,6 +127,8 @@ def trial(
     env: EnvOption = None,
     pad: PadOption = None,
     locks: LocksOption = False,
+    threads: ThreadsOption = None,
+    fail_below: FailBelowOption = None,
     runs: RunsOption = 20,
     metric: MetricOption = "wall",
     higher_is_better: HigherOption = False,
@@ -128,23 +152,19 @@ def trial(
 
     runner.compile_metric(metric)
     words, (command, *others) = command, named_settings.commands(command)
-    named_settings.check_one_kind(pad, locks, bool(others), settings is not None, env)
+    scaled, other = threads is not None, settings is not None
+    named_settings.check_one_kind(pad, locks, bool(others), scaled, other, env and not scaled)
     for text in (*words, *(env or [])):
         named_settings.check_storable(text)
-    asked = dict(
-        metric=metric,
-        unit=runner.METRICS.get(metric, ""),
-        higher_is_better=higher_is_better,
-        planned_rounds=runs,
-        precision=asked_for["precision"],
-        warmup_rounds=asked_for["warmup"],
-        seed=secrets.randbits(53) if asked_for["seed"] is None else asked_for["seed"],
-    )
+    asked = _asked(asked_for, metric, higher_is_better, runs)
+    asked |= _scaling(threads, fail_below, metric, higher_is_better, asked_for["work"])
     with closing(TrialPlace(on, _warn)) as there:
         if pad or locks:
             named = named_settings.alone(pad, command[0], there)
         elif others:
             named = named_settings.of_commands([command, *others])
+        elif scaled:
+            named = named_settings.of_threads(threads, command, env)
         else:
             named = named_settings.named(settings, env, command[0], output is not None, there)
         session = _session(command, named, there, **asked)
@@ -164,6 +184,43 @@ def _check_request(command: list[str] | None, runs: int) -> None:
             "no program named", "trial", "linewright trial [OPTIONS] -- PROGRAM [ARGS…]"
         )
     check_range(runs, 2, 100_000, "--runs")
+
+
+def _asked(values: dict, metric: str, higher_is_better: bool, rounds: int) -> dict[str, object]:
+    """The fields of a session that go with every kind of setting."""
+    from linewright.trial.runner import METRICS
+
+    return dict(
+        metric=metric,
+        unit=METRICS.get(metric, ""),
+        higher_is_better=higher_is_better,
+        planned_rounds=rounds,
+        precision=values["precision"],
+        warmup_rounds=values["warmup"],
+        seed=secrets.randbits(53) if values["seed"] is None else values["seed"],
+    )
+
+
+def _scaling(
+    threads: str | None, fail_below: str | None, metric: str, rate: bool, work: str
+) -> dict[str, object]:
+    """The fields of a session that go with --threads."""
+    if threads is None:
+        for option, is_asked in (("--fail-below", fail_below), ("--set work", work != "job")):
+            if is_asked:
+                raise UserError("there is no throughput to judge", option, "beside --threads")
+        return {}
+    if metric in ("cpu", "maxrss"):
+        allowed = "allowed: wall, or a regular expression"
+        raise UserError(f"{metric} is no throughput", "--metric", allowed)
+    if rate and work == "thread":
+        what = "a rate is that of all threads, whatever each does"
+        raise UserError(what, "--set work", "allowed beside --higher-is-better: work=job")
+    limit, comma, rest = (fail_below or "").partition(",")
+    if comma:
+        choice("decision", rest, "--fail-below", ("undecided",))
+    least = units.multiple(limit, "--fail-below") if fail_below is not None else 0.0
+    return {"work": work, "fail_below": least, "undecided_fails": bool(comma)}
 
 
 def _warn(problem: SwitchProblem) -> None:
@@ -225,7 +282,7 @@ def _resume(path: str, limit_s: float | None, as_json: bool) -> int:
 
     known = trial_file.read(path, note)
     session = known.sessions[-1]
-    samples = [s for s in known.samples if s.session == session.session and not s.warm_up]
+    samples = [s for s in known.samples if s.session == session.session]
     with closing(TrialPlace(session.target, _warn)) as there:
         now = there.facts()
         for name in ("cpu_model", "kernel", "boot_id"):
@@ -261,34 +318,48 @@ def _run(
     try:
         if not begun:
             writer.write(session)
+        done = sum(not sample.warm_up for sample in samples)
         total = (session.planned_rounds + session.warmup_rounds) * len(session.settings)
-        with Interrupts() as interrupts, fitting(engine.TrialMeter(total, len(samples))) as shown:
+        with Interrupts() as interrupts, fitting(engine.TrialMeter(total, done)) as shown:
             runs = there.runs(session, interrupts, limit_s)
             finished = engine.run(session, runs, samples, keep, shown.show)
     finally:
         writer.close()
-    _show(session, finished, writer.name, as_json)
+    found = _show(session, finished, writer.name, as_json)
     if finished.interrupted:
         go_on = shlex.join(["linewright", "trial", "--resume", writer.name])
         kept = f"{len(finished.samples)} runs are kept; continue with {go_on}"
         raise RunError(f"{runs.lost or 'interrupted'}; {kept}")
     if all(sample.value is None for sample in finished.samples):
         raise RunError(engine.no_figure(session, finished.samples[0].reason))
-    return DONE
+    if found is None or not session.fail_below:
+        return DONE
+    if found.untold:
+        raise RunError(f"--fail-below {session.fail_below:g}x: nothing is known")
+    return DIFFERENT if found.fails(session) else DONE
 
 
-def _show(session, finished, name: str, as_json: bool) -> None:
-    from linewright.say import trial_document
+def _show(session, finished, name: str, as_json: bool) -> Scaling | None:
+    """Print the result; gives what the numbers of threads came to, if they are the settings."""
+    from linewright.say import scaling_document, trial_document
     from linewright.say.sentence import render_all
     from linewright.show.text_tables import print_tables
+    from linewright.trial.scaling import scaling
 
-    said = trial_document.document(session, finished.samples, finished.verdict)
+    every = [*finished.warm_ups, *finished.samples]
+    found = scaling(session, every, finished.verdict) if session.scaling else None
+    if found:
+        said = scaling_document.document(session, finished.samples, finished.verdict, found)
+    else:
+        said = trial_document.document(session, finished.samples, finished.verdict)
     if as_json:
         failures = render_all(trial_document.failures(session, finished.samples))
         needed = finished.verdict.rounds_needed
         data = {"session": session, "verdict": finished.verdict, "rounds_needed": needed}
+        data |= {"scaling": found} if found else {}
         print_json(data | {"failures": failures, "file": name, "document": said})
     else:
         print_tables(said, console_for(sys.stdout))
         sys.stdout.flush()
     note(f"every run is in {name}")
+    return found

@@ -7,8 +7,17 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from linewright.errors import RunError
-from linewright.trial.interim_analysis import TrialVerdict, analyse, interim_rounds, schedule
+from linewright.trial import scaling
+from linewright.trial.interim_analysis import (
+    TrialVerdict,
+    analyse,
+    interim_rounds,
+    schedule,
+    setting_figures,
+)
 from linewright.trial.runner import Interruption, Runner, RunOutcome
 from linewright.trial.trial_file import ProgramRun, Session, TrialSetting
 from linewright.units import duration_text
@@ -18,6 +27,7 @@ class TrialOutcome(NamedTuple):
     """What a trial came to; `interrupted` when the user ended it."""
 
     samples: list[ProgramRun]
+    warm_ups: list[ProgramRun]
     verdict: TrialVerdict
     interrupted: bool
 
@@ -50,12 +60,14 @@ class TrialMeter:
 
 
 def judgement(session: Session, samples: Iterable[ProgramRun]) -> TrialVerdict:
-    """What the counted runs of one session allow to be said."""
-    runs: dict[str, dict[int, float | None]] = {s.name: {} for s in session.settings}
-    for s in samples:
-        if not s.warm_up and s.session == session.session:
-            runs[s.setting][s.round] = s.value
-    return analyse(runs, session.planned_rounds, session.precision, session.higher_is_better)
+    """What the counted runs of one session allow to be said; of numbers of threads by their
+    throughput."""
+    runs = session.runs(samples)
+    if not session.scaling:
+        return analyse(runs, session.planned_rounds, session.precision, session.higher_is_better)
+    rates = scaling.throughputs(session, runs)
+    found = analyse(rates, session.planned_rounds, session.precision, True, by_how_much=True)
+    return replace(found, settings=[setting_figures(name, own) for name, own in runs.items()])
 
 
 def runs_left(session: Session, done: Sequence[ProgramRun]) -> list[tuple[int, TrialSetting]]:
@@ -77,12 +89,13 @@ def run(
 
     Every run is handed to `keep` as it ends.  RunError when no setting's warm-up gives a figure.
     """
-    samples = list(done)
+    samples, warm_ups = ([s for s in done if s.warm_up is warm] for warm in (False, True))
+    outcome = lambda cut: TrialOutcome(samples, warm_ups, judgement(session, samples), cut)
     left = runs_left(session, samples)
     if not left or (samples and judgement(session, samples).stop):
-        return TrialOutcome(samples, judgement(session, samples), False)
+        return outcome(False)
     try:
-        _warm_up(session, runner, keep, show)
+        warm_ups += _warm_up(session, runner, keep, show)
         while left:
             number = left[0][0]
             for _, setting in [pair for pair in left if pair[0] == number]:
@@ -97,8 +110,8 @@ def run(
             ):
                 break
     except Interruption:
-        return TrialOutcome(samples, judgement(session, samples), True)
-    return TrialOutcome(samples, judgement(session, samples), False)
+        return outcome(True)
+    return outcome(False)
 
 
 def _warm_up(
@@ -106,13 +119,15 @@ def _warm_up(
     runner: Runner,
     keep: Callable[[ProgramRun], None],
     show: Callable[[str], None],
-) -> None:
+) -> list[ProgramRun]:
     """Runs that fill caches and are not counted; a program that fails under every setting is
     reported at once."""
     failed: dict[str, str] = {}
+    samples = []
     for number in range(session.warmup_rounds):
         for setting in session.settings:
             sample = _sample(session, setting, number, runner(setting), warm_up=True)
+            samples.append(sample)
             keep(sample)
             show(f"{setting.name} (warm-up)")
             if sample.value is None:
@@ -121,6 +136,7 @@ def _warm_up(
                 failed.pop(setting.name, None)
         if len(failed) == len(session.settings):
             raise RunError(no_figure(session, failed[session.settings[0].name]))
+    return samples
 
 
 def no_figure(session: Session, reason: str) -> str:

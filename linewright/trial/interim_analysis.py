@@ -111,7 +111,8 @@ def fewest_rounds(settings: int) -> int:
     return next(n for n in itertools.count(2) if 2 ** (1 - n) * (settings - 1) <= alpha_at(n, n))
 
 
-def _setting(name: str, runs: Mapping[int, float | None]) -> SettingFigures:
+def setting_figures(name: str, runs: Mapping[int, float | None]) -> SettingFigures:
+    """What one setting's runs were, by round."""
     values = finite([value for value in runs.values() if value is not None])
     return SettingFigures(
         name=name,
@@ -123,12 +124,17 @@ def _setting(name: str, runs: Mapping[int, float | None]) -> SettingFigures:
 
 
 def analyse(
-    runs: MetricByRound, planned: int, precision: float = 0.01, higher_is_better: bool = False
+    runs: MetricByRound,
+    planned: int,
+    precision: float = 0.01,
+    higher_is_better: bool = False,
+    by_how_much: bool = False,
 ) -> TrialVerdict:
     """What the runs so far allow to be said about each setting against the first.
 
     `precision` is the relative half-width of every interval at which the trial may end without a
-    difference.  Call it after every round: only at `interim_rounds(planned)` are differences
+    difference; with `by_how_much` it may end then alone, and not as soon as differences are clear.
+    Call it after every round: only at `interim_rounds(planned)` are differences
     claimed or an early end allowed.  A run that failed, and its round for that pair, is left out;
     metrics must be positive."""
     done = len(set.intersection(*(set(own) for own in runs.values())))
@@ -136,9 +142,9 @@ def analyse(
     comparisons = _compare(
         runs, alpha_at(done, planned) if at_interim and done else 0.0, higher_is_better
     )
-    why = _why(comparisons, done, planned, precision, at_interim)
+    why = _why(comparisons, done, planned, precision, at_interim, by_how_much)
     return TrialVerdict(
-        settings=[_setting(name, own) for name, own in runs.items()],
+        settings=[setting_figures(name, own) for name, own in runs.items()],
         comparisons=comparisons,
         rounds=done,
         planned=planned,
@@ -185,12 +191,14 @@ def _why(
     planned: int,
     precision: float,
     at_interim: bool,
+    by_how_much: bool,
 ) -> str:
-    if at_interim and comparisons and all(c.differs for c in comparisons):
+    settled = [c.differs and not by_how_much for c in comparisons]
+    if at_interim and comparisons and all(settled):
         return "clear"
     narrow = all(
-        c.differs or (not c.obstacle and c.contrast.high - c.contrast.low <= 2 * precision)
-        for c in comparisons
+        enough or (not c.obstacle and c.contrast.high - c.contrast.low <= 2 * precision)
+        for c, enough in zip(comparisons, settled, strict=True)
     )
     if at_interim and comparisons and narrow:
         return "precise"

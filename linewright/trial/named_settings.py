@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The settings that a trial compares, by name: values of LINEWRIGHT_ATOMICS, environments, heap
-blocks on lines of their own, other readers-writer locks, or commands."""
+blocks on lines of their own, other readers-writer locks, commands, or numbers of threads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from linewright import policy
+from linewright import numbers, policy
 from linewright.errors import UserError, check_range, contradiction
 from linewright.trial.trial_file import TrialSetting
 
@@ -21,6 +21,10 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 LOCKS = "locks"
+THREADS = "--threads"
+PLACE = "{threads}"
+"""In an argument or --env: the number of threads."""
+MOST_THREADS = 4096
 VERSUS = "--versus"
 """Between the commands of a trial; a ``--`` may follow it."""
 
@@ -54,9 +58,48 @@ def of_commands(given: list[list[str]]) -> list[TrialSetting]:
     return _checked([TrialSetting(name=shlex.join(c), environment={}, command=c) for c in given])
 
 
-def check_one_kind(pad: list[str] | None, locks: bool, versus: bool, *others: object) -> None:
-    """Refuse --pad, --locks or --versus beside each other and beside other settings."""
-    alone = {"--locks": locks, "--pad": bool(pad), VERSUS: versus}
+def of_threads(text: str, command: list[str], env: list[str] | None) -> list[TrialSetting]:
+    """A setting for each number of threads, which stands where ``{threads}`` does in the program's
+    arguments or in one --env."""
+    counts = _numbers_of_threads(text)
+    if len(env or []) > 1:
+        raise contradiction(THREADS, "several --env", "trial", "one --env, for all numbers")
+    if not any(PLACE in word for word in [*command[1:], *(env or [])]):
+        raise UserError(
+            f"nothing tells the program its number of threads: no {PLACE}",
+            THREADS,
+            f"PROGRAM --threads {PLACE}, or --env 'OMP_NUM_THREADS={PLACE}'",
+        )
+    return [
+        TrialSetting(
+            name=numbers.count(count, "thread"),
+            environment=_assignments(env[0].replace(PLACE, str(count))) if env else {},
+            command=[command[0], *(word.replace(PLACE, str(count)) for word in command[1:])],
+            threads=count,
+        )
+        for count in counts
+    ]
+
+
+def _numbers_of_threads(text: str) -> list[int]:
+    words = [word.strip() for word in text.split(",")]
+    counts = [int(word) for word in words if re.fullmatch("[0-9]{1,4}", word, re.ASCII)]
+    if (
+        len(counts) < len(words)
+        or not 2 <= len(counts) <= MOST_SETTINGS
+        or not 1 <= counts[0] <= counts[-1] <= MOST_THREADS
+        or counts != sorted(set(counts))
+    ):
+        allowed = f"allowed: 2 to {MOST_SETTINGS} numbers from 1 to {MOST_THREADS}, each larger"
+        raise UserError(f"bad value {text!r}", THREADS, f"{allowed} than the last: 1,2,4,8")
+    return counts
+
+
+def check_one_kind(
+    pad: list[str] | None, locks: bool, versus: bool, threads: bool, *others: object
+) -> None:
+    """Refuse --pad, --locks, --versus or --threads beside each other and beside other settings."""
+    alone = {"--locks": locks, "--pad": bool(pad), VERSUS: versus, THREADS: threads}
     asked = [option for option, is_asked in alone.items() if is_asked]
     if len(asked) > 1 or (asked and any(others)):
         option = asked[0]

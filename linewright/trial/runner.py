@@ -52,6 +52,7 @@ class RunOutcome:
     cpu_s: float
     maxrss_bytes: int
     exit_code: int | None
+    threads: int = 0
 
 
 Runner = Callable[[TrialSetting], RunOutcome]
@@ -187,6 +188,7 @@ class Runs:
         self._helper, self._command, self._metric = helper, command, metric
         self._pattern = compile_metric(metric)
         self._interrupts, self._limit_s, self._more = interrupts, limit_s, dict(more or {})
+        self._counted: set[int] = {0}
 
     def __call__(self, setting: TrialSetting) -> RunOutcome:
         if self._interrupts.caught:
@@ -198,7 +200,9 @@ class Runs:
         request = {
             "command": command, "environment": changed, "limit_s": self._limit_s or 0,
             "output": MOST_OUTPUT + 1 if self._pattern else 0,
+            "threads": setting.threads not in self._counted,
         }  # fmt: skip
+        self._counted.add(setting.threads)  # once: counting takes a CPU's time
         try:
             self._helper.start(request)
             found, output = self._wait()
@@ -212,7 +216,7 @@ class Runs:
             why = os.strerror(found["errno"])
             raise UserError(f"cannot run {command[0]}{there}: {why}", "PROGRAM")
         if found["late"]:
-            return self._late(found["wall_s"])
+            return self._late(found["wall_s"], found["threads"])
         return self._outcome(found, output)
 
     def _wait(self) -> tuple[dict[str, Any], bytes]:
@@ -223,9 +227,10 @@ class Runs:
         with self._interrupts.answered_by(pass_on):
             return self._helper.answer()
 
-    def _late(self, took: float) -> RunOutcome:
+    def _late(self, took: float, threads: int) -> RunOutcome:
         after = f"{took:.1f} s" if took >= 1 else f"{took * 1e3:.0f} ms"
-        return RunOutcome(None, f"longer than its limit: ended after {after}", took, 0.0, 0, None)
+        reason = f"longer than its limit: ended after {after}"
+        return RunOutcome(None, reason, took, 0.0, 0, None, threads)
 
     def _outcome(self, found: Mapping[str, Any], output: bytes) -> RunOutcome:
         """Of a run that came to its end, by what the helper measured."""
@@ -236,7 +241,7 @@ class Runs:
             if code
             else self._value(wall_s, cpu_s, maxrss, output)
         )
-        return RunOutcome(value, reason, wall_s, cpu_s, maxrss, code)
+        return RunOutcome(value, reason, wall_s, cpu_s, maxrss, code, found["threads"])
 
     def _value(
         self, wall_s: float, cpu_s: float, maxrss: int, output: bytes

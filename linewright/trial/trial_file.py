@@ -5,6 +5,7 @@ fields."""
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -29,6 +30,8 @@ class TrialSetting(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     environment: dict[str, str]
     command: list[str] = []
     """Empty where the session's is run."""
+    threads: Annotated[int, Meta(ge=0, le=4096)] = 0
+    """Of ``--threads``: how many the program is to use; else 0."""
 
 
 class Session(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -49,11 +52,19 @@ class Session(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     precision: Annotated[float, Meta(gt=0, le=0.5)]
     warmup_rounds: Annotated[int, Meta(ge=0, le=1000)]
     seed: Count
+    work: Literal["job", "thread"] = "job"
+    """Of ``--threads``: whether all threads together do the same work at each number, or each
+    thread does."""
+    fail_below: Annotated[float, Meta(ge=0)] = 0.0
+    """Of ``--fail-below``: the throughput of the last setting over the first's below which the
+    trial fails; else 0."""
+    undecided_fails: bool = False
     target: str = "local"
     """Where it ran, as ``--on`` names it."""
     arch: str
     cpu_model: str
     cpus: Count
+    """Those that its programs may run on."""
     kernel: str
     boot_id: str
     """Different after every boot; empty where the kernel does not tell."""
@@ -64,6 +75,19 @@ class Session(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """Whether nothing but LINEWRIGHT_ATOMICS differs where it has no effect."""
         changed = {name for s in self.settings for name in s.environment}
         return changed == {"LINEWRIGHT_ATOMICS"} and not architectures.of(self.arch).forms_differ
+
+    @property
+    def scaling(self) -> bool:
+        """Whether its settings are numbers of threads."""
+        return self.settings[0].threads > 0
+
+    def runs(self, samples: Iterable[ProgramRun]) -> dict[str, dict[int, float | None]]:
+        """The metric of each setting's counted runs, by round; None where the run failed."""
+        found: dict[str, dict[int, float | None]] = {s.name: {} for s in self.settings}
+        for sample in samples:
+            if not sample.warm_up and sample.session == self.session:
+                found[sample.setting][sample.round] = sample.value
+        return found
 
 
 class ProgramRun(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -83,6 +107,9 @@ class ProgramRun(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     cpu_s: float
     """User and system time of the program and the processes that it waited for."""
     maxrss_bytes: Count
+    threads: Count = 0
+    """Of ``--threads``: the most that were seen at once in a setting's first run, with those of
+    processes that it started; else 0."""
     exit_code: int | None = None
     """Negative: ended by that signal."""
 
@@ -166,7 +193,7 @@ def _check(sample: ProgramRun, sessions: list[Session], where: str) -> None:
 
 def check_same(first: Session, other: Session, where: str) -> None:
     """Refuse sessions of one file that measure different things."""
-    for name in ("command", "metric", "higher_is_better", "settings"):
+    for name in ("command", "metric", "higher_is_better", "settings", "work"):
         if getattr(first, name) != getattr(other, name):
             raise UserError(
                 f"{where} holds another {name.replace('_', ' ')}",

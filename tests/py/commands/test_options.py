@@ -112,6 +112,14 @@ VALUES = {
             "trial --settings near -- true",
         ),
         "--env": ("A=3", "A"),
+        "--threads": (
+            "trial --threads 1,2 --runs 2 -- sh -c 'exit 0 {threads}'",
+            "trial --threads 2,1 -- true {threads}",
+        ),
+        "--fail-below": (
+            "trial --threads 1,2 --fail-below 3.2x --runs 2 -- sh -c 'exit 0 {threads}'",
+            "trial --threads 1,2 --fail-below much -- true {threads}",
+        ),
         "--pad": ("trial --pad main --runs 2 -- true", "trial --pad '' -- true"),
         "--runs": ("3", "none"),
         "--metric": ("cpu", "("),
@@ -156,6 +164,7 @@ PARSED = {
     ("find", "--exact"),
     ("find", "--fail-new"),  # find/test_planted.py; a program that does nothing shows nothing: 3
     ("trial", "--on"),
+    ("trial", "--fail-below"),  # trial/test_scaling.py; two rounds show nothing: 3
     ("trial", "--pad"),
     ("trial", "--locks"),  # trial/test_locks.py
     ("workload", "--on"),
