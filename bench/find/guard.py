@@ -39,9 +39,14 @@ class Case(NamedTuple):
         return ["--", program, str(times * self.rounds), str(self.lines)]
 
 
-SAMPLED = (Case(3, 4, 100_000_000), Case(28, 28, 300_000_000), Case(29, 36, 400_000_000))
-"""The planted line is used three quarters as often as another, as often, and the least of
-thirty."""
+SAMPLED = (
+    Case(3, 4, 100_000_000),
+    Case(28, 28, 300_000_000),
+    Case(29, 36, 400_000_000),
+    Case(200, 50, 400_000_000),
+)
+"""The planted line is used three quarters as often as another, as often, the least of thirty, and
+four times as often as each of 200."""
 LONGER = 8
 """Times that the baseline's run is as long as the others."""
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

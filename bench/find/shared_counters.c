@@ -11,9 +11,11 @@
 struct counter {
     uint64_t value;
 } __attribute__((aligned(128)));
-/* Names of two octal digits. */
+/* Names of three octal digits. */
 #define EIGHT(X, n) X(n##0) X(n##1) X(n##2) X(n##3) X(n##4) X(n##5) X(n##6) X(n##7)
-#define NAMES(X) EIGHT(X, 0) EIGHT(X, 1) EIGHT(X, 2) EIGHT(X, 3)
+#define SIXTY_FOUR(X, n) \
+    EIGHT(X, n##0) EIGHT(X, n##1) EIGHT(X, n##2) EIGHT(X, n##3) EIGHT(X, n##4) EIGHT(X, n##5) EIGHT(X, n##6) EIGHT(X, n##7)
+#define NAMES(X) SIXTY_FOUR(X, 0) SIXTY_FOUR(X, 1) SIXTY_FOUR(X, 2) SIXTY_FOUR(X, 3)
 #define DEFINED(n) struct counter queue_##n;
 #define LISTED(n) &queue_##n,
 

@@ -49,7 +49,6 @@ _WHOLE = re.compile(r"^(_[A-Z_]|Atomic|UnsafeCell|atomic<|mutex$|shared_mutex$|n
 """Members and types that are shown as one: insides of libraries."""
 _ZSTD = 2
 """ELFCOMPRESS_ZSTD, a section's kind of compression."""
-_undecoded: set[str] = set()
 _BROKEN = (DWARFError, ELFError, OSError, KeyError, AttributeError, ValueError, TypeError,
            IndexError, AssertionError)  # fmt: skip
 
@@ -217,7 +216,7 @@ def _location(die: DIE, code: int) -> list[int]:
 
 
 def _unit(path: str, code: int) -> DIE | None:
-    dwarf = _dwarf(path)
+    dwarf = _debug(path).dwarf
     table = dwarf.get_aranges() if dwarf else None
     at = table.cu_offset_at_addr(code) if table else None
     if at is None:
@@ -284,7 +283,7 @@ class _SplitFile(ELFFile):
 def _whole(path: str, offset: int) -> DIE:
     """A unit's top entry; of split DWARF (-gsplit-dwarf, version 5) that in the .dwo file, looked
     for where the compiler put it and beside the program, or in the program's .dwp package."""
-    skeleton = _dwarf(path).get_CU_at(offset).get_top_DIE()
+    skeleton = _debug(path).dwarf.get_CU_at(offset).get_top_DIE()
     given = skeleton.attributes
     if "DW_AT_dwo_name" not in given:
         return skeleton
@@ -344,8 +343,16 @@ def _based(unit: CompileUnit, skeleton: DIE) -> DIE:
     return top
 
 
+class _Debug(NamedTuple):
+    """The debug information of a file."""
+
+    dwarf: DWARFInfo | None
+    undecoded: str = ""
+    """The file whose debug information no tool here could decompress."""
+
+
 @lru_cache(maxsize=16)
-def _dwarf(path: str) -> DWARFInfo | None:
+def _debug(path: str) -> _Debug:
     """What a file, or the file of its debug information, says of types."""
     for candidate in debug_files(path):
         with open(candidate, "rb") as file:
@@ -356,10 +363,17 @@ def _dwarf(path: str) -> DWARFInfo | None:
             if section.compressed and section._compression_type == _ZSTD:
                 plain = _decompressed(candidate)
                 if plain is None:  # and is so at every later question: no exception is cached
-                    return None
+                    return _Debug(None, str(candidate))
                 elf = ELFFile(BytesIO(plain))
-            return elf.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)
-    return None
+            return _Debug(elf.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False))
+    return _Debug(None)
+
+
+def undecoded(path: str) -> str:
+    """The file of a file's debug information, if no tool here can decompress that; else empty."""
+    with contextlib.suppress(*_BROKEN):
+        return _debug(path).undecoded
+    return ""
 
 
 def _decompressed(path: Path) -> bytes | None:
@@ -370,13 +384,7 @@ def _decompressed(path: Path) -> bytes | None:
             command = [tool, "--decompress-debug-sections", str(path), plain.name]
             if subprocess.run(command, capture_output=True).returncode == 0:
                 return Path(plain.name).read_bytes()
-    _undecoded.add(str(path))
     return None
-
-
-def undecoded() -> list[str]:
-    """Files whose debug information no tool here could decompress."""
-    return sorted(_undecoded)
 
 
 def _covers(die: DIE, code: int) -> bool:

@@ -243,9 +243,9 @@ class Addresses:
         own = names.where(pid, what.start).address if what.kind == "static" else 0
         places = [names.where(pid, at - 1 if block else at) for at in what.allocated or code if at]
         found = (
-            types.allocated(names.file(p.path), p.address, what.size)
+            types.allocated(names.typed(p.path), p.address, what.size)
             if block
-            else types.variable(names.file(p.path), p.address, what.symbol, own)
+            else types.variable(names.typed(p.path), p.address, what.symbol, own)
             for p in places
             if p.path
         )

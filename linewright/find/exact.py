@@ -173,6 +173,7 @@ def findings_of(found: ExactRun, program: str, exit_code: int) -> Result:
         *([note("failed", f"exit code {exit_code}")] if exit_code else []),
         note("exact_order"),
         *([note("exact_seldom", seldom, FEWEST_TAKEOVERS)] if seldom else []),
+        *addresses.code.untyped(),
     ]
     return Result(
         source="exact",

@@ -83,7 +83,7 @@ class Fields:
             return None
         if where not in self._types:
             register = self._dwarf_registers.index(operand.base)
-            file = self._names.file(where.path)
+            file = self._names.typed(where.path)
             self._types[where] = types.pointed(file, where.address, register, operand.displacement)
         return self._types[where]
 

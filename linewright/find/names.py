@@ -16,10 +16,11 @@ from collections.abc import Iterable
 from pathlib import PurePath
 from typing import NamedTuple
 
+from linewright.elf import types
 from linewright.elf.frames import frame
 from linewright.elf.symbols import Module, Symbol, demangle, lookup, module, without_hash
 from linewright.find.mapped_files import is_file
-from linewright.find.results import CodeName
+from linewright.find.results import CodeName, Remark, note
 from linewright.find.space import Spaces
 from linewright.find.stream import Map, Sample
 
@@ -67,6 +68,8 @@ class Names:
         self._jitted: dict[int, list[Symbol]] = {}
         self.unlisted: set[int] = set()
         """Processes with code that neither a file nor their compiler's list names."""
+        self._undecoded: set[str] = set()
+        """Files whose types were asked for and that no tool here could decompress."""
         self.symboliser = next(
             (s for s in map(shutil.which, (*_SYMBOLISERS, "eu-addr2line", "addr2line")) if s), None
         )
@@ -116,6 +119,16 @@ class Names:
     def file(self, path: str) -> str:
         """A file here with what `path` holds there."""
         return self._files.here(path)
+
+    def typed(self, path: str) -> str:
+        """The same, for its types."""
+        file = self.file(path)
+        self._undecoded |= {types.undecoded(file)} - {""}
+        return file
+
+    def untyped(self) -> list[Remark]:
+        """What is said of files that should have had types; known when all is named."""
+        return [note("packed", path) for path in sorted(self._undecoded)]
 
     def extent(self, pid: int, address: int) -> tuple[str, int]:
         """The function that an address lies in, by its file and beginning; -1 for the beginning

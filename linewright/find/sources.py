@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
-from linewright.elf import types
 from linewright.find import line_prices, moved_tasks
 from linewright.find.evidence import collect, collect_near
 from linewright.find.line_prices import Prices
@@ -59,7 +58,12 @@ def findings_of(
         overhead=_overhead(gathered),
         beside_s=end and (end.own_cpu_ns + gathered.reading_ns) / 1e9,
         blind=[*BLIND[start.source], *_unknown_pointers(gathered)],
-        notes=[*notes, *_notes(gathered), *_unlisted(addresses.code, gathered)],
+        notes=[
+            *notes,
+            *_notes(gathered),
+            *_unlisted(addresses.code, gathered),
+            *addresses.code.untyped(),
+        ],
         exit_code=gathered.exit_code,
     )
 
@@ -86,8 +90,7 @@ def conclude(found: Result, advice: Advice, notes: Sequence[Remark] = ()) -> Res
     found.on, found.heap = readable(advice.on), advice.heap
     found.bytes_apart = near.needed if near else None
     measured = [note("apart_measured", near.needed, at_most(near.within))] if near else []
-    packed = [note("packed", path) for path in types.undecoded()]
-    found.notes = [*found.notes, *measured, *advice.notes, *notes, *packed]
+    found.notes = [*found.notes, *measured, *advice.notes, *notes]
     return found
 
 

@@ -63,10 +63,12 @@ def test_sections_compressed_with_zstd_are_read_or_named(program, tmp_path, monk
         pytest.skip("this objcopy has no zstd")
     if not tools:
         monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(types, "_undecoded", set())  # later tests of this process are to see none
     layout = types.variable(str(packed), code(program, "main"), "shard")
     assert (layout is not None) == tools
-    assert (str(packed) in types.undecoded()) == (not tools)
+    one, other = Names(Spaces()), Names(Spaces())
+    assert one.typed(str(packed)) == str(packed) and one.typed(program) == program
+    assert [n.values for n in one.untyped()] == ([] if tools else [[str(packed)]])
+    assert other.untyped() == [], "what a result says is of its own files"
     monkeypatch.undo()
     if tools:
         plain = types.variable(program, code(program, "main"), "shard")
