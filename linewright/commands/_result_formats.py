@@ -10,7 +10,7 @@ from linewright.analysis import Summary
 from linewright.analysis.machine_answers import machines_with_answers
 from linewright.errors import UserError
 from linewright.records.store import Store, matches
-from linewright.say import cell_document, cell_rows, cell_tables
+from linewright.say import cell_document, cell_rows
 from linewright.say.machine_document import documents, for_programs
 from linewright.schema import Context
 from linewright.show import plain
@@ -35,7 +35,7 @@ def show_summaries(
         print_json(for_programs(summaries, contexts))
     elif view == View.ALL:
         console = console_for(sys.stdout)
-        print_cells(cell_tables.documents(summaries, contexts), console)
+        print_cells(documents(summaries, contexts, "cells"), console)
     elif view == View.PLAIN:
         sys.stdout.write(
             "".join(f"{line}\n" for line in plain.lines(documents(summaries, contexts)))

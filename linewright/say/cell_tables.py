@@ -1,27 +1,29 @@
 # SPDX-License-Identifier: MIT
-"""Every cell of each machine as documents of text tables: operations, cache maintenance, readers
-and counters, then what columns and flags mean, and the verdict."""
+"""Every cell of a machine in tables: operations, cache maintenance, readers and counters, then what
+columns and flags mean, and the verdict."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from linewright import numbers, wings
 from linewright.analysis import cache_fit, reader_cost
 from linewright.analysis.cache_fit import Fit, Group, list_of, saved
 from linewright.analysis.comparison import Comparison
-from linewright.analysis.machine_answers import MachineAnswers, machines_with_answers
+from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.questions import ask
 from linewright.analysis.reader_cost import ReaderSide, delay_of, readers_of, updater_of
 from linewright.analysis.summary import Summary, grouped
-from linewright.say.document import Column, Document, Of, TextTable, document_of, legend, table_of
+from linewright.say.document import Block, Column, Of, TextTable, Topic, legend, table_of
 from linewright.say.machine_lines import describe, errors, lacking
 from linewright.say.phrases import modes_text
 from linewright.say.sentence import Sentence, sentence_as_written
-from linewright.say.verdict import verdict_sentences
+from linewright.say.verdict import verdict_of
 from linewright.say.words import explain, in_words, unique_labels
-from linewright.schema import Context, Interval
+from linewright.schema import Interval
 
 
 class FlagLetters:
@@ -55,35 +57,25 @@ class FlagLetters:
         return lines
 
 
-def documents(summaries: Sequence[Summary], contexts: Sequence[Context]) -> list[Document]:
-    """One document for each machine, and a last one that explains them and holds the verdict."""
-    flags, answers, plain = FlagLetters(), [], False
-    for m in machines_with_answers(summaries, contexts):
-        own = m.summaries
-        # Cache maintenance and readers have tables of their own: other columns tell their cells
-        # apart.
-        common = [
-            s for s in own if not cache_fit.concerns(s.cell) and not reader_cost.concerns(s.cell)
-        ]
-        operations = _operations(common, flags)
-        plain = plain or bool(operations)
-        tables = [
-            *operations,
-            *_cache(m),
-            *_readers(own, flags),
-            *_counters(own),
-        ]
-        answers.append(
-            document_of(
-                facts=describe(m.contexts), tables=tables, limits=[*lacking(own), *errors(own)]
-            )
-        )
-    columns = _columns(summaries)
+def cell_blocks(m: MachineAnswers) -> list[Block]:
+    """Every cell of a machine in tables, then what columns and letters mean, and the verdict."""
+    own, flags = m.summaries, FlagLetters()
+    # Cache maintenance and readers have tables of their own: other columns tell their cells apart.
+    common = [s for s in own if not cache_fit.concerns(s.cell) and not reader_cost.concerns(s.cell)]
+    operations = _operations(common, flags)
+    tables = [*operations, *_cache(m), *_readers(own, flags), *_counters(own)]
     meanings = [
-        sentence_as_written(line, basis="rule") for line in (legend(columns) if plain else [])
+        sentence_as_written(line, basis="rule")
+        for line in (legend(_columns(own)) if operations else [])
     ]
-    shown = verdict_sentences(summaries, contexts)
-    return [*answers, document_of(facts=[*meanings, *flags.explained()], limits=shown)]
+    said = {
+        "machine": describe(m.contexts),
+        "lacking": [*lacking(own), *errors(own)],
+        "signs": [*meanings, *flags.explained()],
+        "verdict": verdict_of(m),
+    }
+    topics = [Topic(name=n, lines=lines, audience="cells") for n, lines in said.items() if lines]
+    return [topics[0], *(replace(one, audience="cells") for one in tables), *topics[1:]]
 
 
 # ---- operations --------------------------------------------------------------------------------

@@ -39,8 +39,9 @@ TOPICS = {
     "limits": "What is withheld, not believed, or holds only here; the most important first.",
 }
 """The topics that every reader is shown, in the order of the document, and what each says."""
-Audience = Literal["everyone", "evidence"]
-"""Whom a block is for: every reader, or one who asks for the evidence (`advise`, ``--all``)."""
+Audience = Literal["everyone", "evidence", "cells"]
+"""Whom a block is for: every reader, one who asks for the evidence (`advise`), or one who asks for
+every cell (``show --all``)."""
 
 
 class Topic(Struct, frozen=True, kw_only=True, tag_field="block", tag="sentences"):
@@ -117,6 +118,7 @@ class TextTable(Struct, frozen=True, kw_only=True, tag_field="block", tag="table
     """For each row the interval of a ratio that a page draws: its low end, middle and high end."""
     closed: bool = False
     """A page shows its rows only when they are asked for."""
+    audience: Audience = "everyone"
 
 
 LETTERS = "a"

@@ -4,7 +4,7 @@ write and to set, and what is undecided."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -17,7 +17,8 @@ from linewright.analysis.price_list import Price
 from linewright.analysis.summary import Summary
 from linewright.families import CACHE, READERS, SPACING, Family
 from linewright.say import cell_rows
-from linewright.say.document import Audience, Cost, Document, Topic, document_of
+from linewright.say.cell_tables import cell_blocks
+from linewright.say.document import Audience, Block, Cost, Document, Topic, document_of
 from linewright.say.limits import control, cores, limits, nearness, several, unknown
 from linewright.say.machine_lines import EMULATED, errors_text, machine_facts, of_run, with_errors
 from linewright.say.machine_tables import heading, matrix_table, price_name, price_table, row_name
@@ -46,12 +47,12 @@ def documents(
     contexts: Iterable[Context] | Mapping[str, Context],
     audience: Audience = "everyone",
 ) -> list[Document]:
-    """One document for each machine, in the order of the records; the topics of evidence, which
-    stand last, for those alone who ask for them."""
+    """One document for each machine, in the order of the records; behind what everyone is shown
+    the blocks for those alone who ask for them."""
     made = []
     for m in machines_with_answers(summaries, contexts):
         one = document(m)
-        more = topics(m) if audience == "evidence" else []
+        more = _BEHIND[audience](m)
         made.append(msgspec.structs.replace(one, blocks=[*one.blocks, *more]))
     return made
 
@@ -264,6 +265,13 @@ def topics(m: MachineAnswers) -> list[Topic]:
         unknown(m),
     )
     return [topic for topic in made if topic]
+
+
+_BEHIND: Mapping[Audience, Callable[[MachineAnswers], Sequence[Block]]] = {
+    "everyone": lambda m: (),
+    "evidence": topics,
+    "cells": cell_blocks,
+}
 
 
 def _of_family(evidence: FamilyEvidence, m: MachineAnswers) -> Topic:

@@ -40,13 +40,17 @@ def print_tables(document: Document, console: Console, rest: str = "") -> None:
 
 
 def print_cells(documents: Sequence[Document], console: Console) -> None:
-    """Print documents whose tables hold every cell: they use the whole width, and what it has no
-    room for is left out.  On a terminal a name is not repeated from row to row."""
+    """Print of each document what is for those who ask for every cell: the tables use the whole
+    width, and what it has no room for is left out.  On a terminal a name is not repeated from row
+    to row."""
     wide, blocks = console.width >= WIDE, []
-    for document in documents:
-        tables = [_fitted(t, wide, console.is_terminal) for t in document.tables]
-        blocks += [Text()] * bool(blocks) + _blocks(document, tables, None, "", 1, not wide)
-    print_blocks(blocks, console, console.width)
+    for block in (b for document in documents for b in document.blocks if b.audience == "cells"):
+        if isinstance(block, TextTable):
+            fitting = _fitted(block, wide, console.is_terminal)
+            blocks += _table_blocks(fitting, None, "", 1, not wide)
+        else:
+            blocks += topic_blocks([block])
+    print_blocks(blocks[1:], console, console.width)
 
 
 def _fitted(one: TextTable, wide: bool, terminal: bool) -> TextTable:
@@ -75,8 +79,6 @@ def _blocks(
     tables: Sequence[TextTable],
     count: int | None,
     command: str,
-    space: int = 2,
-    narrow: bool = False,
 ) -> list[RenderableType]:
     """The document with at most `count` rows of each of its tables, all for None."""
     blocks: list[RenderableType] = []
@@ -85,15 +87,19 @@ def _blocks(
         blocks.append(Text(one_line(render(sentence)), style=style))
     blocks += [_line(render(fact), 0) for fact in document.of("facts")]
     for one in tables:
-        if one.rows:
-            blocks += [Text(), table(one, count, space, narrow)]
-        if one.rows[count:] and count is not None:
-            blocks.append(Text(more(len(one.rows) - count, one.what, command)))
-        blocks += (
-            [Text(), *(Text(one_line(render(note))) for note in one.notes)] if one.notes else []
-        )
+        blocks += _table_blocks(one, count, command)
     blocks += topic_blocks(document.evidence)
     return blocks + _paragraph(document.of("limits"))
+
+
+def _table_blocks(
+    one: TextTable, count: int | None, command: str, space: int = 2, narrow: bool = False
+) -> list[RenderableType]:
+    """At most `count` rows of a table, all for None, and what stands below it."""
+    blocks: list[RenderableType] = [Text(), table(one, count, space, narrow)] if one.rows else []
+    if one.rows[count:] and count is not None:
+        blocks.append(Text(more(len(one.rows) - count, one.what, command)))
+    return blocks + _paragraph(one.notes)
 
 
 def _paragraph(sentences: Sequence[Sentence]) -> list[RenderableType]:
@@ -107,7 +113,7 @@ def topic_blocks(topics: Sequence[Topic]) -> list[RenderableType]:
     blocks: list[RenderableType] = []
     for topic in topics:
         blocks += [Text(), *([Text(one_line(topic.title), style="bold")] if topic.title else [])]
-        blocks += [_line(render(line), 2) for line in topic.lines]
+        blocks += [_line(render(line), 2 if topic.title else 0) for line in topic.lines]
     return blocks
 
 

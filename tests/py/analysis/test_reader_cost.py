@@ -15,7 +15,6 @@ from linewright.analysis import reader_cost, summarise
 from linewright.analysis.comparison import Comparison
 from linewright.analysis.machine_answers import machines_with_answers
 from linewright.analysis.questions import ask
-from linewright.say.cell_tables import documents as cell_documents
 from linewright.say.family_sentences import reader_sentences
 from linewright.say.machine_document import documents
 from linewright.say.sentence import render_all
@@ -181,7 +180,7 @@ def test_verdict_and_table_show_reader_and_updater_side_by_side() -> None:
         and "waits" in spoken
     )
     out = io.StringIO()
-    print_cells(cell_documents(summarise(known, made), known), Console(file=out, width=140))
+    print_cells(documents(summarise(known, made), known, "cells"), Console(file=out, width=140))
     text = out.getvalue()
     assert (
         "readers that protect a read-side critical section" in text

@@ -19,7 +19,7 @@ from linewright.analysis import summarise
 from linewright.analysis.machine_answers import machines_with_answers
 from linewright.compare.compared_files import ComparedFiles, CompareOptions
 from linewright.compare.from_files import compare
-from linewright.say import cell_document, cell_tables, comparison_document
+from linewright.say import cell_document, comparison_document
 from linewright.say.document import Bars, Document, TableCell, TextTable, Topic, document_of
 from linewright.say.machine_document import documents
 from linewright.say.machine_lines import doubts
@@ -61,7 +61,7 @@ def spoken(name: str, times: float = 1.0) -> list[Sentence]:
     summaries = summarise(contexts, records)
     (m,) = machines_with_answers(summaries, contexts)
     advised = documents(summaries, contexts, "evidence")
-    found = [*advised, *cell_tables.documents(summaries, contexts)]
+    found = [*advised, *documents(summaries, contexts, "cells")]
     known = {context.context_id: context for context in contexts}
     for summary in summaries[:: max(1, len(summaries) // 5)]:
         own = [record for record in records if record.id == summary.id]

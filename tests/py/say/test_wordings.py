@@ -20,7 +20,6 @@ from linewright.compare.compared_files import CompareOptions
 from linewright.compare.from_files import compare
 from linewright.find import result_document
 from linewright.say import comparison_document
-from linewright.say.cell_tables import documents as cell_documents
 from linewright.say.machine_document import documents
 from linewright.say.page_material import gather
 from linewright.say.sentence import render
@@ -85,7 +84,7 @@ def all_lines(values: list[Context | Record]) -> str:
     summaries = summarise(contexts, [value for value in values if isinstance(value, Record)])
     (document,) = documents(summaries, contexts, "evidence")
     lines = [render(line) for topic in document.evidence for line in topic.lines]
-    tables = printed(lambda console: print_cells(cell_documents(summaries, contexts), console))
+    tables = printed(lambda console: print_cells(documents(summaries, contexts, "cells"), console))
     return "\n".join([*plain.lines([document]), *lines, *verdict(summaries, contexts), tables])
 
 

@@ -11,9 +11,8 @@ from rich.console import Console
 
 from linewright.analysis import summarise
 from linewright.say import cell_rows
-from linewright.say.cell_tables import documents
 from linewright.say.document import Axis, Chart, Document, Topic
-from linewright.say.machine_document import for_programs
+from linewright.say.machine_document import documents, for_programs
 from linewright.say.machine_lines import describe
 from linewright.say.sentence import sentence_as_written
 from linewright.schema import Cell, Context, Record
@@ -60,7 +59,7 @@ def printed(records: list[Record], width: int = 80, terminal: bool = False) -> s
         markup=False,
         emoji=False,
     )
-    print_cells(documents(summarise([CONTEXT], records), [CONTEXT]), console)
+    print_cells(documents(summarise([CONTEXT], records), [CONTEXT], "cells"), console)
     return stream.getvalue()
 
 
@@ -224,3 +223,20 @@ def test_linear_text_says_what_a_chart_shows():
     document = Document(blocks=[chart, Topic(name="limits", lines=[limit])])
     said = ["Time per line: Time over size, for clwb.", "Limit: blind to: loads"]
     assert plain.lines([document]) == said
+
+
+def test_each_machine_has_its_own_signs_and_verdict_below_its_tables():
+    own = [record(launch=launch) for launch in range(2)]
+    other = msgspec.structs.replace(CONTEXT, context_id="f" * 16, machine_id="another")
+    beside = [msgspec.structs.replace(r, context_id=other.context_id) for r in own]
+    contexts, stream = [CONTEXT, other], io.StringIO()
+    shown = documents(summarise(contexts, [*own, *beside]), contexts, "cells")
+    print_cells(shown, Console(file=stream, width=118))
+    machines = stream.getvalue().split("target local")[1:]
+    assert len(machines) == 2
+    for said in machines:
+        order = [
+            said.index(text) for text in ("lock_add", "median: issue interval", "No two forms")
+        ]
+        assert order == sorted(order), said
+    assert all(block.audience == "cells" for block in shown[0].blocks[-2:])
