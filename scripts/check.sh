@@ -52,7 +52,7 @@ subjects() {
 # The library's C files alone: they need no build tree. Following every path through a function, as clang's analyzer does, takes five
 # times as long as all other checks.
 c_lint() { # c_lint [CLANG-TIDY'S-OPTION…]
-    git ls-files -- 'src/common/*.c' 'src/atomic/*.c' 'src/percpu/*.c' 'src/srcu/*.c' 'src/rwlock/*.c' 'src/cache/*.c' |
+    git ls-files -- 'src/common/*.c' 'src/atomic/*.c' 'src/percpu/*.c' 'src/srcu/*.c' 'src/rwlock/*.c' 'src/cache/*.c' 'src/wait/*.c' |
         xargs -P "$(nproc)" -n 3 sh -c \
             'out=$(clang-tidy --quiet "$@" -- -std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc 2>&1) || { printf "%s\n" "$out"; exit 255; }' clang-tidy "$@"
 }

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The grammar of LINEWRIGHT_ATOMICS: a pure function, used by the library and by the outline helpers alike. */
-#include <errno.h>
-#include <string.h>
-
 #include <linewright/policy.h>
 
-#include "../common/printable.h"
+#include "../common/items.h"
 
 static const char *const class_names[LW_POLICY_CLASSES] = {"void", "fetch", "xchg", "cas"};
 static const char *const form_names[] = {NULL, "store", "load", "llsc"};
@@ -14,46 +11,10 @@ static const char *const form_names[] = {NULL, "store", "load", "llsc"};
     "allowed: default, or a comma list of store|load|llsc, prefetch, " \
     "void=store|load|llsc|prefetch, fetch|xchg|cas=load|llsc|prefetch"
 
-/* A piece of the text being parsed. */
-struct piece {
-    const char *start;
-    size_t length;
-};
-
-static int is(struct piece p, const char *name)
-{
-    return strlen(name) == p.length && memcmp(p.start, name, p.length) == 0;
-}
-
-/* Of a long piece this much is repeated in an error, so that what is allowed still fits behind it. */
-#define SHOWN 40
-
-/* The line of an error: 'piece' reason; allowed … . Never more than size - 1 bytes. */
-static int fail(char *error, size_t size, struct piece p, const char *reason)
-{
-    const struct piece shown = {p.start, p.length < SHOWN ? p.length : SHOWN};
-    const struct piece parts[] = {
-        {"'", 1}, shown, {"' ", 2}, {reason, strlen(reason)}, {"; ", 2}, {ALLOWED, strlen(ALLOWED)}};
-    size_t used = 0;
-
-    if (size == 0)
-        return -EINVAL;
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        size_t n = parts[i].length;
-
-        if (n > size - 1 - used)
-            n = size - 1 - used;
-        for (size_t k = 0; k < n; k++)
-            error[used++] = lw_printable(parts[i].start[k]);
-    }
-    error[used] = '\0';
-    return -EINVAL;
-}
-
 static int form_of(struct piece p)
 {
     for (int f = LW_POLICY_STORE; f <= LW_POLICY_LLSC; f++)
-        if (is(p, form_names[f]))
+        if (piece_is(p, form_names[f]))
             return f;
     return LW_POLICY_DEFAULT;
 }
@@ -61,7 +22,7 @@ static int form_of(struct piece p)
 static int class_of(struct piece p)
 {
     for (int c = 0; c < LW_POLICY_CLASSES; c++)
-        if (is(p, class_names[c]))
+        if (piece_is(p, class_names[c]))
             return c;
     return -1;
 }
@@ -78,12 +39,12 @@ static const char *take(struct piece value, uint8_t *form, uint8_t *prefetch, in
 {
     int f = form_of(value);
 
-    if (is(value, "prefetch")) {
+    if (piece_is(value, "prefetch")) {
         *prefetch = 1;
         return NULL;
     }
     if (f == LW_POLICY_DEFAULT)
-        return is(value, "default") ? "stands alone" : "is unknown";
+        return piece_is(value, "default") ? "stands alone" : "is unknown";
     if (f == LW_POLICY_STORE && !has_store)
         return "is impossible: operations that return a value have no store form";
     if (*form != LW_POLICY_DEFAULT && *form != f)
@@ -94,18 +55,13 @@ static const char *take(struct piece value, uint8_t *form, uint8_t *prefetch, in
 
 static const char *take_item(struct piece item, struct reading *r)
 {
-    const char *equals = memchr(item.start, '=', item.length);
     struct piece name, value;
     int c;
 
     if (item.length == 0)
         return "is an empty item";
-    if (!equals)
+    if (!piece_split(item, &name, &value))
         return take(item, &r->form, &r->prefetch, 1);
-    name.start = item.start;
-    name.length = (size_t)(equals - item.start);
-    value.start = equals + 1;
-    value.length = item.length - name.length - 1;
     c = class_of(name);
     if (c < 0)
         return "names no class of operations";
@@ -128,15 +84,11 @@ int lw_policy_parse(const char *text, struct lw_policy *out, char *error, size_t
     memset(&r, 0, sizeof(r));
     if (!text || text[0] == '\0' || strcmp(text, "default") == 0)
         return 0;
-    for (const char *at = text;;) {
-        struct piece item = {at, strcspn(at, ",")};
-        const char *wrong = take_item(item, &r);
+    for (const char *at = text; at; at = item_after(item_at(at))) {
+        const char *wrong = take_item(item_at(at), &r);
 
         if (wrong)
-            return fail(error, size, item, wrong);
-        if (at[item.length] == '\0')
-            break;
-        at += item.length + 1;
+            return refuse_piece(error, size, item_at(at), wrong, ALLOWED);
     }
     for (int c = 0; c < LW_POLICY_CLASSES; c++) {
         uint8_t refined = r.refined.form[c];

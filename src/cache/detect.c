@@ -40,6 +40,8 @@ uint32_t lw_cache_detect(void)
 
 #elif defined(__aarch64__)
 
+#include "../common/trial.h"
+
 #include <linewright/arch/cpu.h>
 
 #include <sys/auxv.h>
@@ -75,10 +77,10 @@ uint32_t lw_cache_detect(void)
     uint32_t word = lw_word_geometry(smallest, writeback), have = 0;
     bool p, dp;
 
-    if (!lw_cache_trial(try_base, target))
+    if (!lw__trial(try_base, target))
         return LW_BIT(LW_WORD_READY) | LW_BIT(LW_WORD_TRAPPED) | word;
-    p = feature_p && lw_cache_trial(try_cvap, target);
-    dp = p && feature_dp && lw_cache_trial(try_cvadp, target); /* FEAT_DPB2 implies FEAT_DPB */
+    p = feature_p && lw__trial(try_cvap, target);
+    dp = p && feature_dp && lw__trial(try_cvadp, target); /* FEAT_DPB2 implies FEAT_DPB */
     have = LW_BIT(LW_INSN_DC_CVAC) | LW_BIT(LW_INSN_DC_CIVAC) | (p ? LW_BIT(LW_INSN_DC_CVAP) : 0) |
            (dp ? LW_BIT(LW_INSN_DC_CVADP) : 0);
     if (p != feature_p || dp != feature_dp)

@@ -80,7 +80,4 @@ static inline uint32_t lw_cache_word(void)
 /* What this machine has and what is best: a complete word without LW_WORD_COHERENT.  No side effect that lasts. */
 uint32_t lw_cache_detect(void);
 
-/* Does insn(arg) run to its end without SIGILL?  The program's signal handlers neither change nor run. */
-bool lw_cache_trial(void (*insn)(void *), void *arg);
-
 #endif

@@ -11,4 +11,5 @@
 #include <linewright/percpu.h>
 #include <linewright/rwlock.h>
 #include <linewright/srcu.h>
+#include <linewright/wait.h>
 #include <linewright/wide.h>

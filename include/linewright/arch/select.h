@@ -4,6 +4,7 @@
  *   cpu.h       full fence, the spin loop's hint, bits of the kernel's feature words, words of one thread
  *   forms.h     the forms of 32- and 64-bit operations, one instruction sequence each
  *   wide.h      the forms wider than a register
+ *   wait.h      the forms of waiting: what passes some time, and what watches a word
  *   cache.h     cache maintenance: one line each, and the barriers
  *   measure.h   clock, NOP and the wait for completion, and lists of forms, for timed loops
  *

@@ -5,6 +5,7 @@
 
 extern "C" {
 #include "cache/internal.h"
+#include "common/trial.h"
 }
 
 #include <gtest/gtest.h>
@@ -297,8 +298,8 @@ TEST(Cache_trial, tells_and_leaves_the_program_alone) {
         sigprocmask(blocked ? SIG_BLOCK : SIG_UNBLOCK, &illegal_only, nullptr);
         sigprocmask(SIG_SETMASK, nullptr, &before);
         errno = 77;
-        EXPECT_TRUE(lw_cache_trial(fine, nullptr));
-        EXPECT_FALSE(lw_cache_trial(undefined_instruction, nullptr));
+        EXPECT_TRUE(lw__trial(fine, nullptr));
+        EXPECT_FALSE(lw__trial(undefined_instruction, nullptr));
         EXPECT_EQ(errno, 77);
         sigprocmask(SIG_SETMASK, nullptr, &after);
         for (int signal = 1; signal < 32; signal++)
@@ -326,7 +327,7 @@ TEST(Cache_trial, many_threads_at_once) {
     for (int i = 0; i < 6; i++)
         threads.emplace_back([&, i] {
             for (int round = 0; round < 30; round++) {
-                wrong += lw_cache_trial(i % 2 ? fine : undefined_instruction, nullptr) != (i % 2 != 0);
+                wrong += lw__trial(i % 2 ? fine : undefined_instruction, nullptr) != (i % 2 != 0);
                 wrong += lw_cache_detect() != lw_cache_detect();
             }
         });

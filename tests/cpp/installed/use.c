@@ -7,6 +7,7 @@
 #ifndef LW_NO_POLICY
 #include <linewright/policy.h>
 #include <linewright/srcu.h>
+#include <linewright/wait.h>
 #endif
 
 #ifdef __cplusplus
@@ -38,6 +39,11 @@ int main(void) {
     lw_srcu_read_unlock(&domain, section);
     if (lw_srcu_synchronize(&domain) != 0 || lw_srcu_cleanup(&domain) != 0)
         return 4;
+    struct lw_backoff backoff = LW_BACKOFF_INIT;
+    lw_backoff_wait(&backoff);
+    lw_wait_until_u32(&word, 6);
+    if (lw_wait_set("none", line, sizeof(line)) != 0 || !lw_wait_has("none"))
+        return 5;
     if (lw_policy_set("prefetch") != 0 || lw_policy_describe(line, sizeof(line)) == 0 || !strstr(line, "prefetch"))
         return 2;
 #endif

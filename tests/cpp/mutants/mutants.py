@@ -42,6 +42,7 @@ ROOMS = {
         *(f"src/srcu/{name}.[ch]" for name in ("membarrier", "queue", "readers", "records")),
         *("src/srcu/wait.c", "src/srcu/worker.c", "src/common/futex.h"),
     ],
+    "wait": ["include/linewright/wait.h", "src/wait/*.[ch]"],
 }
 """The files whose orders a file of scenarios explores."""
 KEPT = "kept: "

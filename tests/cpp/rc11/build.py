@@ -19,6 +19,7 @@ TEXTS = {
         *(f"src/srcu/{name}.c" for name in ("arena", "callbacks", "domain", "grace", "membarrier")),
         *(f"src/srcu/{name}.c" for name in ("queue", "readers", "wait")),
     ],
+    "wait": [],
 }
 """The shipped files of each file of scenarios, but for those that it includes."""
 FEWER = {
@@ -44,7 +45,7 @@ read, so that LW_THREAD_SANITIZER stays undefined with every compiler."""
 
 def copy_text(root: Path, to: Path) -> None:
     """The shipped text, with fewer looks."""
-    for folder in ("src/common", "src/rwlock", "src/srcu", "src/percpu", "include"):
+    for folder in ("src/common", "src/rwlock", "src/srcu", "src/percpu", "src/wait", "include"):
         shutil.copytree(root / folder, to / folder)
     for file, replacements in FEWER.items():
         path = to / file

@@ -2,7 +2,7 @@
 /* Included before everything in an explored text: what is no C there, and calls that the engine answers.
  *
  * Written by hand, each for its reason:
- *   lw_full_fence(), lw_cpu_relax()   assembly; they are what their comments say
+ *   lw_full_fence(), lw_cpu_relax(), lw_relax()   assembly; they are what their comments say
  *   lw_thread_word_inc…()             assembly, one instruction, so no signal can interrupt it; on x86 what comes before a store is
  *                                     performed before it (release), and a locked instruction is a full barrier
  *   system calls, clock, mmap         the engine's: futexes check the word and sleep, membarrier is a fence in every thread, memory is zeroed
@@ -26,6 +26,11 @@
 static inline void lw_full_fence(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 static inline void lw_cpu_relax(void) { rc11_relax(); }
+
+#define LINEWRIGHT_RELAX_H /* its choice of a hint orders nothing */
+#include <linewright/api.h>
+extern uint32_t lw_wait_word;
+static inline void lw_relax(void) { lw_cpu_relax(); }
 
 #define LW_HAVE_THREAD_WORDS 1
 

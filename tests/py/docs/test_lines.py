@@ -227,6 +227,7 @@ SHELL_RUN = {
     "cc prog.c": ("packages/deb/run", "pkg-config --cflags --libs linewright"),
     "cc -DLW_NO_POLICY": ("cpp/installed/installed.py", "-DLW_NO_POLICY"),
     "LINEWRIGHT_ATOMICS=store,prefetch ./server": ("cpp/policy", "store,prefetch"),
+    "LINEWRIGHT_WAIT=": ("cpp/wait/CMakeLists.txt", "LINEWRIGHT_WAIT="),
     "LD_AUDIT=": ("py/elf/test_run.py", "LD_AUDIT"),
     "LINEWRIGHT_ATOMICS=prefetch": ("py/elf/test_run.py", "LINEWRIGHT_ATOMICS"),
     "GLIBC_TUNABLES=": ("py/elf/test_run.py", "optional_static_tls"),

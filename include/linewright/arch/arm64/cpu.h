@@ -20,7 +20,10 @@ static inline void lw_cpu_relax(void)
 #define LW_HWCAP_LSE (1ul << 8)     /* HWCAP_ATOMICS: the LSE atomics, CASP among them */
 #define LW_HWCAP_DC_CVAP (1ul << 16) /* HWCAP_DCPOP */
 #define LW_HWCAP_LSE2 (1ul << 25)   /* HWCAP_USCAT: an aligned LDP or STP of 16 bytes is one access */
+#define LW_HWCAP_EVTSTRM (1ul << 2)  /* HWCAP_EVTSTRM: the generic timer's event stream, about 100 us between two events */
+#define LW_HWCAP_SB (1ul << 29)      /* HWCAP_SB */
 #define LW_HWCAP2_DC_CVADP (1ul << 0) /* HWCAP2_DCPODP */
+#define LW_HWCAP2_WFXT (1ul << 31)    /* HWCAP2_WFXT: WFET */
 
 /* Adding to memory takes several instructions here: see arch/x86/cpu.h. */
 #define LW_HAVE_THREAD_WORDS 0

@@ -3,11 +3,12 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* syscall, CLONE_VFORK, __WALL */
 #endif
-#include "internal.h"
+#include "trial.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,7 +83,7 @@ static int status_of(pid_t child)
     return gone == child ? status : -1;
 }
 
-bool lw_cache_trial(void (*insn)(void *), void *arg)
+bool lw__trial(void (*insn)(void *), void *arg)
 {
     sigset_t all, before;
     int saved = errno, status = -1;
