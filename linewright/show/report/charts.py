@@ -95,7 +95,14 @@ class Canvas:
         rows_px = ROW_PX + 9 * max(0, len(lanes) - 2)
         left = _beside(chart.y.places)
         height = max(rows_px * len(chart.y.places), 3 * ROW_PX)
-        return _finish(alt.layer(*layers), height, chart.choices, left=left, least=180 + left)
+        return _finish(
+            alt.layer(*layers),
+            height,
+            chart.choices,
+            left=left,
+            least=180 + left,
+            row=height // len(chart.y.places),
+        )
 
     def _scatter(self, chart: Chart) -> dict[str, Any]:
         """Each row as a point with an interval on both axes."""
@@ -170,7 +177,7 @@ class Canvas:
         )
         left = _beside(chart.y.places) - BETWEEN
         if chart.facet is None:
-            return _finish(drawn, None, chart.choices, fills=False, left=left)
+            return _finish(drawn, None, chart.choices, fills=False, left=left, row=step)
         header = alt.Header(title=chart.facet.title, titleAnchor="start", labelAnchor="start")
         facet = alt.Facet(f"{chart.facet.name}:N", sort=chart.facet.places, header=header)
         faceted = drawn.facet(
@@ -179,7 +186,15 @@ class Canvas:
             spacing={"column": BETWEEN, "row": 2 * BETWEEN},
         )
         abreast = BETWEEN + step * len({row[chart.x.name] for row in chart.rows})
-        return _finish(faceted, None, chart.choices, fills=False, left=left, abreast=abreast)
+        return _finish(
+            faceted,
+            None,
+            chart.choices,
+            fills=False,
+            left=left,
+            abreast=abreast,
+            row=TILE_ROW_PX,
+        )
 
     def asked(self, block: Explorer) -> dict[str, Any]:
         """What the page's script needs to draw any of it: a chart for each figure, without rows,
@@ -272,7 +287,8 @@ def _bars(table: Bars) -> dict[str, Any]:
     ]
     left = _beside(names)
     height = BAR_ROW_PX * len(names)
-    return _finish(alt.layer(*layers), height, left=left, least=left + LABEL_PX + 160)
+    least = left + LABEL_PX + 160
+    return _finish(alt.layer(*layers), height, left=left, least=least, row=BAR_ROW_PX)
 
 
 def _bar_rows(table: Bars, cells: list[str | TableCell]) -> list[dict[str, Any]]:
@@ -328,7 +344,9 @@ def _tile_layers(chart: Chart, size: float, texts: bool) -> alt.LayerChart:
     colour = alt.Color(
         "heat:Q",
         scale=alt.Scale(**scale),
-        legend=alt.Legend(title=chart.legend, gradientLength=200, format=PLAIN, tickCount=4),
+        legend=alt.Legend(
+            title=chart.legend.split(", "), gradientLength=200, format=PLAIN, tickCount=4
+        ),
     )
     axis = alt.Axis(labelAngle=0, orient="bottom" if chart.facet else "top")
     across = chart.x.places or alt.Undefined
@@ -474,10 +492,12 @@ def _finish(
     left: int = 40,
     abreast: int = 0,
     least: int = 0,
+    row: int = 0,
 ) -> dict[str, Any]:
     """The chart's specification; one that fills takes its container's width. `left`: pixels that
     row names take; `abreast`: pixels of each of its parts, of which the page puts as many side by
-    side as there is room for; `least`: pixels below which it scrolls rather than shrinks."""
+    side as there is room for; `least`: pixels below which it scrolls rather than shrinks; `row`:
+    pixels of a row, whose name the page puts above it where there is no room beside it."""
     for choice in choices:
         chart = chart.add_params(alt.param(name=choice.signal, value=choice.options[0][0]))
     if fills:
@@ -496,6 +516,7 @@ def _finish(
         "left": left,
         "abreast": abreast,
         "least": least,
+        "row": row,
     }
     return spec
 

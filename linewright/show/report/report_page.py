@@ -8,6 +8,7 @@ import base64
 import hashlib
 import json
 import re
+from collections import Counter
 from functools import lru_cache
 from importlib import resources
 from typing import Any
@@ -62,7 +63,7 @@ def render(material: Material) -> str:
 
 def _chapter(section: Section, canvas: charts.Canvas) -> dict[str, Any]:
     """A section with its blocks by the way in which they are drawn."""
-    drawn = [block for block in section.blocks if isinstance(block, (Chart, Bars))]
+    drawn = [b for b in section.blocks if isinstance(b, (Chart, Bars)) and not _of_one_point(b)]
     asked = [block for block in section.blocks if isinstance(block, Explorer)]
     return {
         "section": section,
@@ -79,6 +80,14 @@ def _chapter(section: Section, canvas: charts.Canvas) -> dict[str, Any]:
         "explorer": canvas.asked(asked[0]) if asked else None,
         "grids": [block for block in section.blocks if type(block) is TextTable],
     }
+
+
+def _of_one_point(block: Chart | Bars) -> bool:
+    """Whether no choice shows more than one point, which a table says better."""
+    if not isinstance(block, Chart) or block.kind == "tiles":
+        return False
+    shown = Counter(tuple(row[choice.signal] for choice in block.choices) for row in block.rows)
+    return max(shown.values(), default=0) < 2
 
 
 def _spoken(block: Chart | Bars) -> str:

@@ -84,6 +84,40 @@ def marks(page: Page) -> dict[str, int]:
     )
 
 
+def unreadable(page: Page) -> list[str]:
+    """Texts of charts that another text covers, or that lie outside the place of their chart; the
+    explorer's own axis is scrolled along."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll("figure[data-figure]")].flatMap((figure) => {
+          const frame = figure.querySelector(".scroll").getBoundingClientRect();
+          const texts = [...figure.querySelectorAll(".chart svg text")]
+            .filter((t) => t.textContent.trim() && getComputedStyle(t).opacity > 0)
+            .map((t) => [t.textContent, t.getBoundingClientRect()]);
+          const cut = figure.dataset.figure === "explore" ? [] : texts
+            .filter(([, b]) => b.left < frame.left - 1 || b.right > frame.right + 1);
+          const over = texts.filter(([, a], n) => texts.slice(n + 1).some(([, b]) =>
+            Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2
+            && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4));
+          return [...cut.map(([t]) => `${figure.dataset.figure}: cut: ${t}`),
+                  ...over.map(([t]) => `${figure.dataset.figure}: covered: ${t}`)];
+        })"""
+    )
+
+
+def bars(page: Page) -> list[list[float]]:
+    """Of each bar of the price list: its length in pixels, and its value over the scale's least."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll("#prices figure")].flatMap((figure) => {
+          const { spec } = JSON.parse(document.getElementById("data").textContent)
+            .figures[figure.dataset.figure];
+          const rows = Object.values(spec.datasets)[0];
+          const drawn = [...figure.querySelectorAll(".chart svg .mark-rect.role-mark path")];
+          const least = spec.layer[0].encoding.x.scale.domain[0];
+          return drawn.map((bar, n) => [bar.getBBox().width, rows[n].ns / least]);
+        })"""
+    )
+
+
 def pictures(page: Page, section: str) -> str:
     return page.evaluate(
         "(id) => [...document.querySelectorAll(`#${id} .chart`)].map((c) => c.innerHTML).join('')",
@@ -189,6 +223,8 @@ def use(report: str, hostile: str, folder: Path) -> dict:
         answer["overflow"] = watched.page.evaluate(
             "document.documentElement.scrollWidth - innerWidth"
         )
+        answer["unreadable, narrow"] = unreadable(watched.page)
+        answer["bars, narrow"] = bars(watched.page)
         answer["said, narrow"] = watched.said
         narrow.close()
 
@@ -201,6 +237,7 @@ def use(report: str, hostile: str, folder: Path) -> dict:
         watched = Watched(context, report)
         page = watched.page
         answer["marks"] = marks(page)
+        answer["unreadable, wide"], answer["bars, wide"] = unreadable(page), bars(page)
         answer["controls"] = controls(page)
         answer["explorer"] = explorer(page)
         page.select_option("#theme", "dark")

@@ -44,7 +44,10 @@
     const values = new Map(signals(figure));
     for (const param of spec.params ?? []) if (values.has(param.name)) param.value = values.get(param.name);
     views.get(figure)?.finalize();
-    const config = structuredClone(data.themes[colours]), room = chart.clientWidth - spec.usermeta.left;
+    const { left, least, row } = spec.usermeta, above = row && left > 0.3 * chart.parentElement.clientWidth;
+    if (above) namesAbove(spec, row);
+    if (least) chart.style.minWidth = `${above ? least - left : least}px`;
+    const config = structuredClone(data.themes[colours]), room = chart.clientWidth - (above ? 0 : left);
     // Where there is room for one part at least, as many as there is room for; else all in a row to scroll along.
     if (spec.usermeta.abreast) spec.columns = Math.floor(room / spec.usermeta.abreast) || undefined;
     config.legend.columns = Math.max(1, Math.floor(room / (36 + 7 * spec.usermeta.legend)));
@@ -55,6 +58,18 @@
     chart.querySelector("svg")?.setAttribute("aria-hidden", "true");
     chart.dataset.drawn = colours;
     views.set(figure, made);
+  }
+
+  // Names of rows above what they name, where beside it they would leave it no room.
+  const NAME_PX = 18;
+  function namesAbove(spec, row) {
+    const step = row + NAME_PX, thick = 0.8 * row, apart = 1 - thick / step, inner = spec.spec ?? spec;
+    for (const { encoding: { y } } of inner.layer) {
+      y.axis = { ...y.axis, labelAlign: "left", labelPadding: 0, labelOffset: -(thick / 2 + 7) };
+      y.scale = { ...y.scale, paddingInner: apart, paddingOuter: apart / 2 };
+    }
+    if (inner.height.step) inner.height.step = step;
+    else inner.height *= step / row;
   }
 
   let turn = 0;

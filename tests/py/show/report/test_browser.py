@@ -5,6 +5,7 @@ axe."""
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -79,6 +80,19 @@ def seen(tmp_path_factory) -> dict:
 def test_every_chart_is_drawn(seen):
     assert len(seen["marks"]) > 7
     assert [figure for figure, count in seen["marks"].items() if count == 0] == []
+
+
+@pytest.mark.parametrize("width", ["narrow", "wide"])
+def test_every_text_of_a_chart_can_be_read(width, seen):
+    assert seen[f"unreadable, {width}"] == []
+
+
+@pytest.mark.parametrize("width", ["narrow", "wide"])
+def test_a_bar_is_as_long_as_its_number_says(width, seen):
+    """On a logarithmic scale; also one that is ten thousand times another."""
+    scales = [length / math.log(times) for length, times in seen[f"bars, {width}"] if times > 1.1]
+    assert len(scales) > 10
+    assert scales == [pytest.approx(scales[0], rel=0.01)] * len(scales)
 
 
 def test_every_control_changes_a_chart(seen):

@@ -128,8 +128,8 @@ def test_a_section_appears_only_when_its_plan_was_run(plan, files):
     sections = samples.SECTIONS[plan]
     priced = [name for name in sections if name == "prices"]
     expected = [
-        "verdict",
         "warnings",
+        "verdict",
         *priced,
         "findings",
         *(name for name in sections if name != "prices"),
@@ -142,8 +142,8 @@ def test_a_section_appears_only_when_its_plan_was_run(plan, files):
 def test_everything_in_one_report(files):
     report = made(*files.values())
     order = [
-        "verdict",
         "warnings",
+        "verdict",
         "prices",
         "findings",
         "matrix",
@@ -160,6 +160,17 @@ def test_everything_in_one_report(files):
     assert report.content["cells"] and len(report.content["columns"]) == len(
         report.content["cells"][0]
     )
+
+
+def test_one_point_is_no_chart(tmp_path):
+    """One grace period was measured: the price list has it, and two machines have two points."""
+    one, two = (
+        samples.write(tmp_path / f"{name}.jsonl", machines.records(name))
+        for name in ("x86-metal", "arm64-near")
+    )
+    assert [f for f in made(one).figures if f.startswith("readers")] == ["readers-pair"]
+    assert "SRCU updater" in made(one).source
+    assert "readers-grace" in made(one, two).figures
 
 
 @pytest.mark.slow
@@ -189,12 +200,12 @@ def test_a_result_of_find_is_a_section_of_its_own(files, tmp_path):
         gather([files["rmw"], str(path)], lambda text: None)
 
 
-def test_the_decision_comes_first_then_prices_then_what_was_found_by_area(files):
+def test_warnings_come_first_then_the_decision_prices_and_what_was_found_by_area(files):
     report = made(files["rmw"], files["percpu"])
     text = report.text
     order = [
         report.source.index(f'<section id="{name}"')
-        for name in ("verdict", "warnings", "prices", "findings", "matrix", "context")
+        for name in ("warnings", "verdict", "prices", "findings", "matrix", "context")
     ]
     assert order == sorted(order)
     assert text.index("Atomics on one line") < text.index("Back to back, percpu_add")
@@ -538,8 +549,9 @@ def test_the_command_writes_a_page(command, tmp_path):
     samples.write(tmp_path / "a.jsonl", samples.sample("handoff"))
     done = command("report", "a.jsonl", "-o", "a.html")
     assert (done.returncode, done.stdout) == (0, "") and "the report is a.html" in done.stderr
-    assert Page((tmp_path / "a.html").read_text()).sections[1:5] == [
+    assert Page((tmp_path / "a.html").read_text()).sections[:5] == [
         "warnings",
+        "verdict",
         "findings",
         "explore",
         "handoff",
