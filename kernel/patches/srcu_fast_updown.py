@@ -267,13 +267,16 @@ COUNT = """\
 /*
  * A reader's count with interrupts off around a plain increment. Faster than this_cpu_inc() where
  * that is an atomic instruction that is performed far away; not for NMI handlers.
+ * Marked, because the updater reads it from another CPU.
  */
 #define __srcu_inc_irqsave(pcp)				\\
 do {							\\
+	typeof(raw_cpu_ptr(&(pcp))) __word;		\\
 	unsigned long __flags;				\\
 							\\
 	raw_local_irq_save(__flags);			\\
-	raw_cpu_inc(pcp);				\\
+	__word = raw_cpu_ptr(&(pcp));			\\
+	WRITE_ONCE(*__word, READ_ONCE(*__word) + 1);	\\
 	raw_local_irq_restore(__flags);			\\
 } while (0)
 

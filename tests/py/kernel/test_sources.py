@@ -327,3 +327,15 @@ def test_a_tree_with_the_patch_compiles_whether_the_option_is_chosen_or_not(tmp_
     words += [f"-I{ROOT}/kernel/patches/dma_one_wait", tmp_path / "x.c"]
     done = subprocess.run(words, text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_count_with_interrupts_off_is_marked_for_its_reader_on_another_cpu():
+    """KCSAN would report an increment that is plain: the updater's scan reads it by
+    atomic_long_read()."""
+    patch = patches.load("srcu_fast_updown")
+    (count,) = [edit.text for edit in patch.edits if "#define __srcu_inc_irqsave" in edit.text]
+    macro = count.split("#define __srcu_inc_irqsave")[1].split("while (0)")[0]
+    assert "WRITE_ONCE(*__word, READ_ONCE(*__word) + 1)" in macro and "raw_cpu_inc" not in macro
+    module = (ROOT / "kmod/readers.c").read_text()
+    assert module.count("WRITE_ONCE(*word, READ_ONCE(*word) + ") == 2
+    assert "raw_cpu_inc(" not in module and "++*word" not in module

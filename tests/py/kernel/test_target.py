@@ -5,6 +5,7 @@ refusals, and what is missing."""
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import re
 import signal
@@ -21,7 +22,7 @@ from linewright.records.files import decode_line
 from linewright.schema import Context, Record
 from linewright.show.text_tables import LINES
 from support import waiting
-from support.places import HERE, ROOT
+from support.places import DATA, HERE, ROOT
 
 SMALL = (
     "--set",
@@ -181,6 +182,19 @@ def test_the_quick_plan_prices_what_the_kernel_has(inside):
         ("percpu_add", "this_cpu_add"), ("readers_pair", "rcu"), ("readers_grace", "rcu"),
         ("readers_pair", "rwlock"), ("clean", "dc_cvac"),
     } <= forms  # fmt: skip
+
+
+def test_the_guide_begins_with_the_command_and_the_screen_of_its_records(command):
+    """Records of one run in an emulated guest, kept: what is printed of them stands in the guide,
+    and its numbers are said to mean nothing."""
+    begins = (ROOT / "docs/guide/kernel.md").read_text().split("\n\n", 2)
+    assert begins[1].startswith("    linewright measure --on kernel ")
+    shown, _, after = begins[2].removeprefix("```text\n").partition("```\n\n")
+    records = command.directory / "kernel.jsonl"
+    records.write_bytes(lzma.decompress((DATA / "kernel-quick-emulated.jsonl.xz").read_bytes()))
+    assert command("show", str(records), columns=100).stdout == shown
+    assert "inside the kernel" in shown and "run by an emulator: times mean nothing" in shown
+    assert "its numbers mean nothing, only the shape does" in after.partition("\n\n")[0]
 
 
 def test_lists_are_mapped_beside_the_explicit_instructions(inside):
