@@ -54,8 +54,19 @@ def commands(words: list[str]) -> list[list[str]]:
 
 
 def of_commands(given: list[list[str]]) -> list[TrialSetting]:
-    """A setting for each command."""
-    return _checked([TrialSetting(name=shlex.join(c), environment={}, command=c) for c in given])
+    """A setting for each command; one that is given again has its turn in its name, which no
+    quoted command has: ``A --versus A`` shows what two settings without a difference look like."""
+    words = [shlex.join(command) for command in given]
+    turns = [words[: n + 1].count(text) for n, text in enumerate(words)]
+    names = [
+        text if turn == 1 else f"{text} ({turn})" for text, turn in zip(words, turns, strict=True)
+    ]
+    return _checked(
+        [
+            TrialSetting(name=name, environment={}, command=command)
+            for name, command in zip(names, given, strict=True)
+        ]
+    )
 
 
 def of_threads(text: str, command: list[str], env: list[str] | None) -> list[TrialSetting]:

@@ -504,12 +504,26 @@ def test_two_commands_are_held_against_each_other(command, tmp_path):
     assert again.returncode == 0 and len(trial_file.read(str(save)).sessions) == 2
 
 
+def test_a_command_may_be_tried_against_itself(command, tmp_path):
+    """What is said where nothing differs; each turn of the command is a setting of its own."""
+    program = tmp_path / "same"
+    program.write_text("#!/bin/sh\necho rate 7\n")
+    program.chmod(0o755)
+    words = ["--runs", "8", "--metric", r"rate (\d+)", "--output", "t.jsonl"]
+    done = command("trial", *words, "--", *[program, "--versus"] * 2, program)
+    assert done.returncode == 0, done.stderr
+    names = [f"{program}{turn}" for turn in ("", " (2)", " (3)")]
+    (session,) = trial_file.read(str(tmp_path / "t.jsonl")).sessions
+    assert [s.name for s in session.settings] == names
+    said = " ".join(done.stdout.split())
+    assert all(f"{name}: the same as {program}" in said for name in names[1:]), said
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--", "true", "--versus"], "no program beside it"),
         (["--", "--versus", "--", "true"], "no program beside it"),
-        (["--", "true", "--versus", "--", "true"], "setting named twice: true"),
         (["--env", "A=1", "--", "true", "--versus", "--", "false"], "one kind of setting"),
         (["--pad", "main", "--", "true", "--versus", "--", "false"], "one kind of setting"),
         (["--", "true", "--versus", "--", "/absent"], "/absent"),
