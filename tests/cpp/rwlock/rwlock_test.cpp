@@ -988,6 +988,44 @@ TEST(RwlockStarving, AReaderIsNotPassedForEver) {
         t.join();
 }
 
+// What bounds a reader's wait: of any number of writers that come and go none is inside between the reader's request and its entry, but for the one
+// that was.
+TEST(RwlockStarving, NoWriterPassesAReaderThatHasAskedForItsTurn) {
+    constexpr uint32_t readers_turn = 0x08000000;
+    lw_rwlock l = LW_RWLOCK_INIT_PLAIN;
+    int entered = 0; // guarded by the lock
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> writers;
+    for (int i = 0; i < 4; i++)
+        writers.emplace_back([&] {
+            while (!stop) {
+                EXPECT_EQ(lw_rwlock_write_lock(&l), 0);
+                entered++;
+                EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+            }
+        });
+    for (int round = 0; round < 8; round++) {
+        ASSERT_EQ(lw_rwlock_write_lock(&l), 0);
+        int seen = -1;
+        std::thread reader([&] {
+            EXPECT_EQ(lw_rwlock_read_lock(&l), 0);
+            seen = entered;
+            EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
+        });
+        while (!(__atomic_load_n(&l.state, __ATOMIC_RELAXED) & readers_turn))
+            std::this_thread::yield();
+        const int before = entered;
+        EXPECT_FALSE(lw_rwlock_write_unlock(&l) || lw_rwlock_write_lock(&l)); // at once, while the reader is being woken
+        entered++;
+        EXPECT_EQ(seen, before);
+        EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
+        reader.join();
+    }
+    stop = true;
+    for (std::thread &t : writers)
+        t.join();
+}
+
 TEST(RwlockPositions, LocksOfOnePositionCountInThePlainLock) {
     std::vector<lw_rwlock> many(4 * LW__RW_MARKS, lw_rwlock LW_RWLOCK_INIT);
     for (lw_rwlock &l : many)
