@@ -120,7 +120,7 @@ private:
     bool asleep(Waiter &me, Worker &w) {
         // A few reads before the system call; they and the next pair with rouse()'s release.
         for (unsigned left = 100; left && !lw_read_u32_acquire(&me.woken); --left)
-            lw_cpu_relax();
+            lw_relax();
         while (!lw_read_u32_acquire(&me.woken)) {
             futex_sleep(&me.woken, 0, 100);
             if (w.patience.abandoned && w.patience.abandoned->load(std::memory_order_relaxed))

@@ -2,8 +2,7 @@
 // How a thread waits for another: it polls, and after a number of polls in vain it yields its CPU between them.
 #pragma once
 
-#include <linewright/arch/select.h>
-#include LW_ARCH_HEADER(cpu.h)
+#include <linewright/relax.h>
 
 #include <atomic>
 
@@ -25,7 +24,7 @@ public:
     // To be called after a poll that failed. False: leave without what was waited for, the run was given up.
     bool again() {
         if (++polls_ < patience_.polls) {
-            lw_cpu_relax();
+            lw_relax();
             return true;
         }
         if (patience_.yields)

@@ -27,7 +27,7 @@
 
 #include "limit.h"
 
-#include <linewright/arch/cpu.h>
+#include <linewright/relax.h>
 
 #define READERS 0x000fffffu /* the count as it lies in the state: readers_in() is its value */
 #define MOST_READERS 0x0007ffff
@@ -45,11 +45,11 @@
 
 #ifndef LONGEST_PAUSE
 #define LONGEST_PAUSE \
-    256u /* lw_cpu_relax() between two looks, before a thread sleeps: 511 in all, some 20 us, as long as a membarrier or a sleep */
+    256u /* lw_relax() between two looks, before a thread sleeps: 511 in all, some 20 us, as long as a membarrier or a sleep */
 #endif
 #ifndef BACK_OFF
 #define BACK_OFF \
-    64u /* lw_cpu_relax(), after another thread has changed the state first: 1 to 3 us, for which the line stays with that thread's CPU */
+    64u /* lw_relax(), after another thread has changed the state first: 1 to 3 us, for which the line stays with that thread's CPU */
 #endif
 #define PATIENCE UINT64_C(1000000) /* ns that a writer waits before later writers keep out */
 #define PATIENCE_TO_READ \
@@ -82,7 +82,7 @@ static inline uint32_t look_again(struct lw_rwlock *l, uint32_t blocking)
     uint32_t s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
     for (unsigned pauses = 1; pauses <= LONGEST_PAUSE && keeps_out(s, blocking); pauses *= 2) {
         for (unsigned i = 0; i < pauses; i++)
-            lw_cpu_relax();
+            lw_relax();
         s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
     }
     return s;
@@ -92,7 +92,7 @@ static inline uint32_t look_again(struct lw_rwlock *l, uint32_t blocking)
 static __attribute__((noinline, cold)) void back_off(void)
 {
     for (unsigned i = 0; i < BACK_OFF; i++)
-        lw_cpu_relax();
+        lw_relax();
 }
 
 /* What keeps a reader out. */

@@ -58,7 +58,7 @@ __thread struct lw__rw_own lw__rw_own
 static bool sleep_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const struct limit *limit)
 {
     for (int i = 0; i < LOOKS_AT_A_MARK; i++) {
-        lw_cpu_relax();
+        lw_relax();
         if (!marked_in(t, l))
             return true;
     }

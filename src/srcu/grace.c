@@ -10,6 +10,8 @@
 #include "membarrier.h"
 #include "records.h"
 
+#include <linewright/relax.h>
+
 #include <errno.h>
 #include <stdio.h>
 
@@ -39,7 +41,7 @@ static void flip_and_settle(struct lw__srcu_domain *d)
      * last. */
     for (unsigned polls = 0, equal = 0; polls < 16 && equal < 2; polls++) {
         for (unsigned i = 0; i < 4; i++)
-            lw_cpu_relax();
+            lw_relax();
         unsigned long now = lw__srcu_sum(d, index, false);
         equal = now == seen ? equal + 1 : 0;
         seen = now;

@@ -151,7 +151,7 @@ bool arrive; // readers take their marks first
 
 uintptr_t lw__rw_position(const lw_rwlock *) { return 0; }
 void lw__rw_wake_writer(lw__rw_thread *) {}
-void lw_cpu_relax() {}
+void lw_relax() {}
 void lw_futex_wake(uint64_t *, int) {}
 void lw_futex_wake_all(uint64_t *) {}
 uint64_t now_ns() { return 0; }

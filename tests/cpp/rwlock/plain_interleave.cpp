@@ -86,7 +86,7 @@ bool sleep_until(uint32_t *p, uint32_t seen, const limit *l) {
 void lw_futex_wake(uint32_t *p, uint32_t threads) { operation({Kind::wake, word_of(p), threads, 0, 0}); }
 void lw_futex_wake_all(uint32_t *p) { lw_futex_wake(p, max_threads); }
 void keep_marks_out(lw_rwlock *) {}
-void lw_cpu_relax() {}
+void lw_relax() {}
 bool nap(const limit *) { return true; }
 // A writer that sleeps twice has waited too long; so has a reader, if it starves.
 uint64_t now_ns() {
