@@ -145,8 +145,18 @@ SPACING = Family(
     advice="spacing",
     contended=False,
 )
+_HINTS = ("none", "pause", "tpause", "umwait", "mwaitx", "yield", "isb", "sb", "wfe", "wfet")
+WAIT = Family(
+    name="wait",
+    title="Waiting for another thread",
+    operations=("wait_hint", "wait_woken"),
+    # Lengths, of which the shorter is not the better: what it costs the thread that is waited for
+    # is not in them.
+    floors=tuple(f"{kind}_{hint}" for kind in ("hint", "woken") for hint in _HINTS),
+    contended=False,
+)
 
-FAMILIES = (ONE_LINE, PERCPU, WIDE, CACHE, DMA, READERS, LIBRARY, HANDOFF, SPACING)
+FAMILIES = (ONE_LINE, PERCPU, WIDE, CACHE, DMA, READERS, LIBRARY, HANDOFF, SPACING, WAIT)
 """In the order in which they are spoken of."""
 
 FLOORS = frozenset(form for family in FAMILIES for form in family.floors)

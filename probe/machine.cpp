@@ -8,6 +8,7 @@
 #include "probe/window.hpp"
 #include "wire/forms.hpp"
 
+#include <linewright/arch/cpu.h>
 #include <linewright/arch/measure.h>
 
 #include <algorithm>
@@ -158,6 +159,8 @@ std::set<std::string> read_features() {
     add(basic.d >> 19 & 1, "clflush");
     add(structured.b >> 23 & 1, "clflushopt");
     add(structured.b >> 24 & 1, "clwb");
+    add(structured.c >> 5 & 1, "waitpkg");
+    add(extended.c >> 29 & 1, "monitorx");
     return features;
 }
 
@@ -203,27 +206,20 @@ constexpr const char *fast_clock_name = "tsc";
 
 #elif defined(__aarch64__)
 
-#ifndef HWCAP_ATOMICS
-#define HWCAP_ATOMICS (1 << 8)
-#endif
-#ifndef HWCAP_DCPOP
-#define HWCAP_DCPOP (1 << 16)
-#endif
-#ifndef HWCAP_USCAT
-#define HWCAP_USCAT (1 << 25)
-#endif
-
 std::set<std::string> read_features() {
     std::set<std::string> features;
-    unsigned long caps = getauxval(AT_HWCAP);
-    if (caps & HWCAP_ATOMICS)
-        features.insert("lse");
-    if (caps & HWCAP_USCAT)
-        features.insert("lse2");
-    if (caps & HWCAP_DCPOP)
-        features.insert("dcpop");
-    if (getauxval(AT_HWCAP2) & 1) // HWCAP2_DCPODP
-        features.insert("dcpodp");
+    const unsigned long caps = getauxval(AT_HWCAP), caps2 = getauxval(AT_HWCAP2);
+    const auto add = [&](unsigned long has, const char *name) {
+        if (has)
+            features.insert(name);
+    };
+    add(caps & LW_HWCAP_LSE, "lse");
+    add(caps & LW_HWCAP_LSE2, "lse2");
+    add(caps & LW_HWCAP_DC_CVAP, "dcpop");
+    add(caps2 & LW_HWCAP2_DC_CVADP, "dcpodp");
+    add(caps & LW_HWCAP_EVTSTRM, "evtstrm");
+    add(caps & LW_HWCAP_SB, "sb");
+    add(caps2 & LW_HWCAP2_WFXT, "wfxt");
     return features;
 }
 

@@ -49,6 +49,10 @@ PRICES: tuple[tuple[str, str, tuple[str, ...], int], ...] = (
     ("lock", "readers_pair", ("spinlock_irq",), 9),
     ("wait", "readers_grace", ("rcu",), 6),
     ("wait", "readers_grace", ("srcu_fast", "srcu"), 5),
+    ("wait", "wait_hint", ("hint_pause",), 6),
+    ("wait", "wait_hint", ("hint_isb",), 6),
+    ("wait", "wait_woken", ("woken_pause",), 6),
+    ("wait", "wait_woken", ("woken_isb",), 6),
     ("flush", "clean", ("clwb", "dc_cvac"), 3),
     ("flush", "clean_invalidate", ("clflushopt", "dc_civac"), 3),
 )
@@ -58,6 +62,8 @@ PARAMS: Mapping[str, Mapping[str, object]] = {
     "percpu_add": {"slots": 1},
     "readers_pair": {"read_delay": 0},
     "readers_grace": {"read_delay": 0, "updater": "synchronize"},
+    "wait_hint": {},
+    "wait_woken": {},
     "clean": {"entries": 1, "wait": "once", "state": "dirty_l1"},
     "clean_invalidate": {"entries": 1, "wait": "once", "state": "dirty_l1"},
 }

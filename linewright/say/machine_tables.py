@@ -252,6 +252,10 @@ _PRICES: Mapping[str, str] = {
     "spinlock_irq": "spinlock, IRQs off",
     "readers_grace rcu": "RCU updater, 1 reader",
     "readers_grace srcu_fast": "SRCU updater, 1 reader",
+    "hint_pause": "one PAUSE",
+    "hint_isb": "one ISB",
+    "woken_pause": "woken and back, PAUSE",
+    "woken_isb": "woken and back, ISB",
     "clwb": "clean a dirty line",
     "clflushopt": "evict a dirty line",
 }

@@ -82,6 +82,8 @@ _OPERATIONS = {
     "handoff": "handoff between cores",
     "clean": "cache-line clean",
     "clean_invalidate": "cache-line clean and invalidate",
+    "wait_hint": "round of a hint",
+    "wait_woken": "round trip of two wake-ups",
     "percpu_add": "counter",
     "percpu_none": "counter loop without a counter",
     "apart_writers": "writer beside a writer",

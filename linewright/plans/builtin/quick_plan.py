@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from linewright import architectures
-from linewright.families import IDENTICAL, default_of, family_of
+from linewright.families import IDENTICAL, WAIT, default_of, family_of
 from linewright.families import READERS as READER_FAMILY
 from linewright.forms import Form
 from linewright.plans.definition import BuiltIn, Inputs, Parameter, usual, word
@@ -42,6 +42,8 @@ WAITED = (("rcu",), ("srcu_fast", "srcu"))
 """Readers whose updaters are timed, of each kind the first that there is."""
 CLEANING = ("clwb", "dc_cvac", "clflushopt")
 """Instructions that write a line back, the first that the CPU has."""
+HINTS = ("pause", "isb")
+"""What a waiting thread executes between two looks, the usual one of each architecture."""
 ONE_LINE = {"align_bytes": 0, "entries": 1, "entry_bytes": 64, "state": "dirty_l1", "wait": "once"}
 
 
@@ -57,6 +59,14 @@ def cells(forms: Sequence[Form], topology: Topology, lines: int) -> Iterator[Cel
     for name in ("readers_empty", *READERS):
         if name in reader:
             yield Cell(**common(reader[name]), lines=lines, params={"read_delay": 0})
+    waiting = [
+        f
+        for f in forms
+        if f.arch == topology.arch
+        and family_of(f.operation) is WAIT
+        and f.name.partition("_")[2] in HINTS
+    ]
+    yield from (Cell(**common(f), lines=1) for f in waiting if f.operation == "wait_hint")
     clean = next(
         (
             f
@@ -76,6 +86,7 @@ def cells(forms: Sequence[Form], topology: Topology, lines: int) -> Iterator[Cel
     for name in READERS:
         if name in reader:
             yield Cell(**common(reader[name]), **beside, params={"read_delay": 0})
+    yield from (Cell(**common(f), **beside) for f in waiting if f.operation == "wait_woken")
     for names in WAITED:
         waited = next((reader[name] for name in names if name in reader), None)
         if waited:

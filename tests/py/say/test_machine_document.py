@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from linewright.analysis import summarise
+from linewright.say.document import Topic
 from linewright.say.sentence import render, render_all
 from support.analysis_samples import OPERATIONS, cell, contexts_of, published, together
 from support.screens import screens
@@ -249,6 +250,28 @@ def test_launches_of_two_versions_or_two_builds_are_joined_with_a_warning():
         assert said in render(found.of("warning")[0]) and "compare" in render(
             found.of("warning")[0]
         )
+
+
+def test_waiting_has_two_prices_and_no_claim_whatever_the_hints_cost():
+    both = dict(contender="same_line", threads=2, width_bits=32)
+    waits = [
+        (cell("hint_pause", operation="wait_hint", width_bits=32), 25.0),
+        (cell("hint_mwaitx", operation="wait_hint", width_bits=32), 40_000.0),
+        (cell("woken_pause", operation="wait_woken", **both), 180.0),
+        (cell("woken_mwaitx", operation="wait_woken", **both), 60.0),
+        (cell("woken_none", operation="wait_woken", **both), 90.0),
+    ]
+    records = together([*costs(X86, CONTENDED), *waits], np.random.default_rng(8), count=8)
+    contexts = contexts_of(records, arch="x86_64", features=["monitorx"])
+    (screen,) = screens(summarise(contexts, records), contexts)
+    own = {name: price for name, price in screen.prices.items() if name.startswith("wait: ")}
+    assert set(own) == {"wait: one PAUSE", "wait: woken and back, PAUSE"}
+    assert own["wait: one PAUSE"].alone.ns.median_ns == pytest.approx(25, rel=0.1)
+    assert own["wait: woken and back, PAUSE"].contended.ns.median_ns == pytest.approx(180, rel=0.1)
+    assert not any(price.compared for price in own.values())
+    topics = [block for block in screen.document.blocks if isinstance(block, Topic)]
+    said = [render(sentence) for topic in topics for sentence in topic.lines]
+    assert said and not any(hint in line for line in said for hint in ("mwaitx", "woken", "PAUSE"))
 
 
 def test_a_price_of_few_launches_is_only_about():

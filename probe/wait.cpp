@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+// The family of waiting: how long a round of each hint is, and how long after a store its waiter goes on.
+//
+// wait_woken: the word counts wake-ups, and even values are the timed thread's turn. Each side waits for its turn by the hint and stores the
+// next value, with release, so one operation is a round trip: two stores, each with the wake-up of the other side.
+#include "probe/families.hpp"
+
+#include "probe/line_set.hpp"
+#include "probe/machine.hpp"
+#include "wire/forms.hpp"
+
+#include <linewright/arch/measure.h>
+#include <linewright/arch/select.h>
+#include LW_ARCH_HEADER(wait.h)
+
+#include <string_view>
+
+namespace lw::probe {
+namespace {
+
+using Word = std::uint32_t;
+
+// One round of a hint on a word in which `seen` was found; of one that watches the rounds in vain that fill a tenth of a ms.
+#define LW_DELAYS(name, needs)                                                             \
+    struct Hint_##name {                                                                   \
+        static constexpr unsigned in_vain = 2000;                                          \
+        [[gnu::always_inline]] static void round(const Word *, Word) { lw_hint_##name(); } \
+    };
+#define LW_WATCHES(name, needs)                                                                                      \
+    struct Hint_##name {                                                                                             \
+        static constexpr unsigned in_vain = 3;                                                                       \
+        [[gnu::always_inline]] static void round(const Word *word, Word seen) { lw_watch_##name##_u32(word, seen); } \
+    };
+LW_WAIT_HINTS(LW_DELAYS, LW_WATCHES)
+#undef LW_DELAYS
+#undef LW_WATCHES
+
+template <class Hint> void rounds(Loop_args &args) {
+    const Word *word = static_cast<Word *>(args.target);
+    repeat(args, [word]() __attribute__((always_inline)) { Hint::round(word, 0); });
+}
+
+// Waits for `turn` for at most `rounds` rounds, or without end where there are none; acquire: pairs with give()'s release.
+template <class Hint> [[gnu::always_inline]] inline bool arrives(const Word *word, Word turn, unsigned rounds = 0) {
+    Word seen = 0;
+    for (unsigned left = rounds; (seen = __atomic_load_n(word, __ATOMIC_ACQUIRE)) != turn;) {
+        if (rounds && left-- == 0)
+            return false;
+        Hint::round(word, seen);
+    }
+    return true;
+}
+
+[[gnu::always_inline]] inline void give(Word *word, Word turn) { __atomic_store_n(word, turn, __ATOMIC_RELEASE); }
+
+struct Turn {
+    Word next; // the value at which it is this thread's turn
+};
+
+// The timed side, whose turn it is before and after every operation.
+template <class Hint> void wakes(Loop_args &args) {
+    Word *word = static_cast<Word *>(args.target);
+    auto *turn = static_cast<Turn *>(args.state);
+    Word next = turn->next;
+    repeat(args, [&]() __attribute__((always_inline)) {
+        give(word, static_cast<Word>(next + 1));
+        next = static_cast<Word>(next + 2);
+        arrives<Hint>(word, next);
+    });
+    turn->next = next;
+}
+
+// The other side: it answers, and leaves after some rounds in vain, because no store may come any more.
+template <class Hint> void answers(Loop_args &args) {
+    Word *word = static_cast<Word *>(args.target);
+    auto *turn = static_cast<Turn *>(args.state);
+    const std::size_t asked = args.ops;
+    for (args.ops = 0; args.ops < asked && arrives<Hint>(word, turn->next, Hint::in_vain); ++args.ops) {
+        give(word, static_cast<Word>(turn->next + 1));
+        turn->next = static_cast<Word>(turn->next + 2);
+    }
+}
+
+void no_wait(Loop_args &args) {
+    repeat(args, [] { lw_nop(); });
+}
+
+struct Loops {
+    std::string_view hint;
+    Batch rounds, wakes, answers;
+};
+
+constexpr Loops every_hint[] = {
+#define LW_ROW(name, needs) {#name, rounds<Hint_##name>, wakes<Hint_##name>, answers<Hint_##name>},
+    LW_WAIT_HINTS(LW_ROW, LW_ROW)
+#undef LW_ROW
+};
+
+class Waiting final : public Subject {
+public:
+    Waiting(const wire::Cell &cell, const Loops &loops)
+        : cell_(cell), loops_(loops), lines_(cell.lines), trips_(cell.lines, 0) {}
+
+    unsigned lines() const override { return lines_.count(); }
+    Batch loop(unsigned thread) const override {
+        return thread > 0 ? loops_.answers : alone() ? loops_.rounds : loops_.wakes;
+    }
+    Batch baseline(unsigned) const override { return no_wait; }
+    std::string baseline_key() const override {
+        return "wait/" + cell_.work + std::to_string(cell_.work_iters) + cell_.placement + (alone() ? "/alone" : "/woken");
+    }
+    unsigned small_batch_ops() const override { return alone() ? 1 : 0; }
+
+    Loop_args arguments(unsigned thread, unsigned line) override {
+        const auto value = lines_.load<Word>(line); // odd where the timed thread has begun
+        turns_[thread].turn.next = static_cast<Word>(value - value % 2 + thread);
+        Loop_args args;
+        args.target = lines_.line(line);
+        set_work(args, cell_, thread);
+        args.state = &turns_[thread].turn;
+        return args;
+    }
+
+    void account(unsigned line, std::span<const Loop_args>, std::span<const std::uint64_t> ops) override {
+        trips_[line] += alone() ? 0 : ops[0];
+    }
+
+    // Every round trip advanced the word by exactly two.
+    std::optional<Check> check() override {
+        Check sum;
+        for (unsigned line = 0; line < lines_.count(); ++line) {
+            Word expected = static_cast<Word>(2 * trips_[line]), found = lines_.load<Word>(line);
+            if (expected != found)
+                return Check{expected, found};
+            sum.expected += expected;
+            sum.found += found;
+        }
+        return sum;
+    }
+
+    void metrics(std::map<std::string, double> &values) override {
+        if (!alone())
+            values["wake_ups_per_operation"] = 2;
+    }
+
+private:
+    bool alone() const { return cell_.operation == "wait_hint"; }
+
+    struct alignas(256) Slot {
+        Turn turn{};
+    };
+    const wire::Cell cell_;
+    const Loops &loops_;
+    Line_set lines_;
+    std::vector<std::uint64_t> trips_;
+    Slot turns_[2];
+};
+
+Made make(const wire::Cell &cell, const Machine &machine) {
+    const wire::Form *form = wire::find_form(cell.form, cell.width_bits);
+    if (!form || form->operation != cell.operation)
+        return {nullptr, "this architecture has no form " + cell.form + " for " + cell.operation};
+    if (!machine.has(form->needs))
+        return {nullptr, "this CPU lacks " + std::string(form->needs) + ", which form " + cell.form + " needs"};
+    if (cell.operation == "wait_woken" && (cell.contender != "same_line" || cell.threads != 2))
+        throw wire::Invalid(cell.id() + ": a wake-up is between 2 threads on the same_line");
+    if (cell.operation == "wait_hint" && (cell.contender != "none" || cell.threads != 1))
+        throw wire::Invalid(cell.id() + ": a hint is timed alone");
+    if (cell.contender_iters != 0 || !cell.params.empty())
+        throw wire::Invalid(cell.id() + ": waiting takes neither contender_iters nor parameters");
+    const std::string_view hint = std::string_view(cell.form).substr(cell.form.find('_') + 1);
+    for (const Loops &loops : every_hint)
+        if (loops.hint == hint)
+            return {std::make_unique<Waiting>(cell, loops), ""};
+    return {nullptr, "this probe has no form " + cell.form};
+}
+
+} // namespace
+
+const Family wait_family{"wait", make};
+
+} // namespace lw::probe
