@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,8 +26,16 @@ struct rseq_area {
     uint32_t cpu_id;
     uint64_t rseq_cs;
     uint32_t flags;
-    uint32_t padding[3];
-} __attribute__((aligned(32)));
+    uint32_t node_id;
+    uint32_t mm_cid;
+    uint32_t slice_control;
+    uint32_t later[8]; /* fields of kernels to come */
+} __attribute__((aligned(64)));
+
+/* What every kernel takes; one that has fields behind these says so in the auxiliary vector since 6.3. */
+#define FIRST_BYTES 32
+#define AUX_FEATURE_BYTES 27
+#define AUX_ALIGN 28
 
 /* Where the kernel lists possible CPUs; tests use a list of their own. */
 #ifndef LW_POSSIBLE_CPUS
@@ -61,13 +70,22 @@ static uint32_t area_cpu(void)
     return __atomic_load_n(&area->cpu_id, __ATOMIC_RELAXED); /* written by the kernel, for this thread only */
 }
 
+/* The length that is registered: all of the area where the kernel has more than the first fields, and they fit. From 7.0
+ * on that is a registration of the second kind (Documentation/userspace-api/rseq.rst), which time-slice extensions need. */
+static uint32_t registered_bytes(void)
+{
+    unsigned long fields = getauxval(AUX_FEATURE_BYTES);
+    bool all = fields > FIRST_BYTES && fields <= sizeof own_area && getauxval(AUX_ALIGN) <= _Alignof(struct rseq_area);
+    return all ? sizeof own_area : FIRST_BYTES;
+}
+
 /* Thread ends: the kernel must let go of the area before its memory goes. Later operations of this thread (destructors that
  * run after this one) take the fall-back. */
 static void own_unregister(void *unused)
 {
     (void)unused;
     own_state = OWN_REFUSED;
-    syscall(LW_SYS_RSEQ, &own_area, sizeof own_area, RSEQ_UNREGISTER, LW_RSEQ_SIG);
+    syscall(LW_SYS_RSEQ, &own_area, registered_bytes(), RSEQ_UNREGISTER, LW_RSEQ_SIG);
     own_area.cpu_id = CPU_UNINITIALIZED;
 }
 
@@ -75,7 +93,7 @@ static void own_unregister(void *unused)
 static int own_register(void)
 {
     own_state = OWN_BUSY;
-    if (syscall(LW_SYS_RSEQ, &own_area, sizeof own_area, 0, LW_RSEQ_SIG)) {
+    if (syscall(LW_SYS_RSEQ, &own_area, registered_bytes(), 0, LW_RSEQ_SIG)) {
         own_state = OWN_REFUSED;
         return errno;
     }

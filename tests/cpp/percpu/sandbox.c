@@ -80,7 +80,8 @@ static int in_sandbox(int registered) {
     if (child == 0) {
 #if LW_HAVE_RSEQ
         if (!registered && lw_percpu_thread_registered())
-            syscall(LW_SYS_RSEQ, lw__thread_pointer() + lw_percpu_rt.offset, 32, 1, LW_RSEQ_SIG);
+            for (unsigned bytes = 32; bytes <= 64; bytes += 32) /* the length that it was registered with */
+                syscall(LW_SYS_RSEQ, lw__thread_pointer() + lw_percpu_rt.offset, bytes, 1, LW_RSEQ_SIG);
 #endif
         _exit(kill_at_others() ? 77 : everything());
     }

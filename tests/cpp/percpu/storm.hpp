@@ -57,7 +57,8 @@ inline bool unregister_this_thread() {
     if (!lw_percpu_thread_registered())
         return false;
     char *area = lw__thread_pointer() + lw_percpu_rt.offset;
-    return syscall(__NR_rseq, area, 32, 1, LW_RSEQ_SIG) == 0 && !lw_percpu_thread_registered();
+    const bool gone = syscall(__NR_rseq, area, 32, 1, LW_RSEQ_SIG) == 0 || syscall(__NR_rseq, area, 64, 1, LW_RSEQ_SIG) == 0;
+    return gone && !lw_percpu_thread_registered();
 #else
     return false;
 #endif
