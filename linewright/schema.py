@@ -473,6 +473,9 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     other_load: float | None = None
     """CPUs that other programs kept busy while the probe described the machine, 0.1 s or longer;
     None where that is not known."""
+    cpu_quota: float | None = None
+    """As many CPUs' time as a quota (cgroup) allowed the probe; None where there was none, or where
+    that is not known."""
     command: str = ""
     """The options that `linewright measure` was given, but for target and output; empty where
     something else ran the plan."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import os
 import shlex
+import time
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,8 +32,9 @@ from linewright.plans.request import (
 )
 from linewright.records import files as records
 from linewright.run.launches import launch_plans, measured_together
+from linewright.run.place import Quota
 from linewright.run.probe_questions import digest
-from linewright.run.registry import LocalTarget, examples, open_target
+from linewright.run.registry import LocalTarget, ProbeTarget, examples, open_target
 from linewright.schema import Context, Plan, Record
 from linewright.show import progress
 from linewright.show.console import note
@@ -396,6 +398,8 @@ def _run(
     # A simulation takes what it takes.
     budget_s = math.inf if target.simulates else plan.budget_s
     done, looks = beyond
+    quota = target.quota if isinstance(target, ProbeTarget) else Quota
+    held_s, began_s = quota().held_back_s, time.monotonic()
     with progress.fitting(progress.PlanMeter(launches, budget_s)) as shown:
         try:
             for event in target.run(plan, done):
@@ -408,9 +412,11 @@ def _run(
             failure = error
     kept.writer.sync()
     new = len(rows) - len(kept.records)
-    from linewright.say.machine_lines import other_load_remarks  # imports NumPy
+    from linewright.say.machine_lines import held_back_remarks, other_load_remarks  # imports NumPy
 
-    for line in other_load_remarks(contexts[len(kept.contexts) :]):
+    held_s, ran_s = quota().held_back_s - held_s, time.monotonic() - began_s
+    loads = other_load_remarks(contexts[len(kept.contexts) :])
+    for line in (*loads, *held_back_remarks(held_s, ran_s)):
         note(line)
     if kept.writer.name != "standard output" and rows:
         if form in ("table", "plain") or failure is None:

@@ -73,4 +73,4 @@ def _with_locks(environment: dict[str, str], program: str) -> dict[str, str]:
     interposed_locks.check_statistics(environment.get(interposed_locks.STATISTICS))
     library = interposed_locks.find_library(interposed_locks.arch_of(program))
     interposed_locks.check_calls(program, _warn)
-    return interposed_locks.interposed(environment, library)
+    return environment | interposed_locks.interposed(environment, library)

@@ -9,6 +9,7 @@ import os
 import secrets
 import shlex
 import sys
+import time
 from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, Annotated
 
@@ -308,6 +309,7 @@ def _run(
 ) -> int:
     """Run what is left, keep every run as it ends, show what there is, also when it stops early."""
     from linewright.run.process import Interrupts
+    from linewright.say.machine_lines import held_back_remarks
     from linewright.show.progress import fitting
     from linewright.trial import engine
 
@@ -318,6 +320,7 @@ def _run(
     try:
         if not begun:
             writer.write(session)
+        held_s, began_s = there.quota().held_back_s, time.monotonic()
         done = sum(not sample.warm_up for sample in samples)
         total = (session.planned_rounds + session.warmup_rounds) * len(session.settings)
         with Interrupts() as interrupts, fitting(engine.TrialMeter(total, done)) as shown:
@@ -325,7 +328,10 @@ def _run(
             finished = engine.run(session, runs, samples, keep, shown.show)
     finally:
         writer.close()
+    held_s, ran_s = there.quota().held_back_s - held_s, time.monotonic() - began_s
     found = _show(session, finished, writer.name, as_json)
+    for line in held_back_remarks(held_s, ran_s):
+        note(line)
     if finished.interrupted:
         go_on = shlex.join(["linewright", "trial", "--resume", writer.name])
         kept = f"{len(finished.samples)} runs are kept; continue with {go_on}"

@@ -40,6 +40,7 @@ FIELDS = (
     "cpu_model",
     "cpu_ids",
     "cpus",
+    "cpu_quota",
     "emulated",
     "virtualised",
     "kernel",
@@ -73,6 +74,8 @@ def _text(context: Context, field: str) -> str:
         return f"{len(value)}, {sum(c.allowed for c in value)} allowed"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if value is None:
+        return "none"
     return (
         ",".join(sorted(value) if field == "features" else value)
         if isinstance(value, list)

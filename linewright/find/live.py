@@ -6,6 +6,7 @@ from __future__ import annotations
 import signal
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from linewright.errors import RunError
@@ -36,6 +37,7 @@ ASK_EVERY = 64
 """Samples between looks for lines to watch."""
 FIRST_ASK = 100
 """Samples before the first look: what is hot is known by then."""
+SHOW_EVERY_S = 0.5
 AHEAD = 0.03
 """Share of one CPU's time, at most, that goes to decoding while the program runs: what is left of
 thousands of places is decoded when it has ended, and delays the answer."""
@@ -159,9 +161,10 @@ def gather(
     send=lambda request: None,
     watch: bool = True,
     files: Files | None = None,
+    show: Callable[[SamplerOutput], None] = lambda gathered: None,
 ) -> SamplerOutput:
-    """Read a stream to its end.  `send` gets requests for watchpoints as they become worth
-    while."""
+    """Read a stream to its end.  `send` gets requests for watchpoints as they become worth while,
+    `show` now and then what there is."""
     parsed = stream.read(lines)
     first = next(parsed, None)
     if isinstance(first, Failure):
@@ -170,9 +173,12 @@ def gather(
         raise RunError(
             "the sampler wrote nothing" if first is None else "the sampler's first line is no start"
         )
-    gathered = SamplerOutput(first, files or Files())
+    gathered, next_s = SamplerOutput(first, files or Files()), 0.0
     try:
         for line in parsed:
+            if time.monotonic() >= next_s:
+                show(gathered)
+                next_s = time.monotonic() + SHOW_EVERY_S
             for request in gathered.take(line):
                 send(request)
             count = len(gathered.samples)

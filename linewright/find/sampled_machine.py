@@ -6,14 +6,13 @@ started, and measures what it costs: that takes as long. The program begins when
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import shutil
 import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import cached_property
 from importlib import import_module
@@ -36,18 +35,19 @@ if TYPE_CHECKING:
 
 find_sampler = finder("linewright-find", "find")
 
-_CPU_STAT = """while IFS=: read -r _ controllers path; do
-cat "/sys/fs/cgroup/$controllers$path/cpu.stat" 2>/dev/null; done </proc/{}/cgroup; true"""
-"""Of version 2, whose line names no controllers, and of version 1."""
-
 
 class SamplerPlace:
     """Where the program is, the sampler, and what the sampler loads into it; ends with `close`.
 
     The program prints to `output`, without one to our standard output."""
 
-    def __init__(self, on: str, output: TextIO | None = None) -> None:
-        self.on, self._output, self._stack = on, output, ExitStack()
+    def __init__(
+        self,
+        on: str,
+        output: TextIO | None = None,
+        show: Callable[[SamplerOutput], None] = lambda gathered: None,
+    ) -> None:
+        self.on, self._output, self._show, self._stack = on, output, show, ExitStack()
         self._place = open_place(on)
         self._stack.callback(self._place.close)
         try:
@@ -79,14 +79,15 @@ class SamplerPlace:
         return probe_questions.read_context(self._place.answer("--context")).cpu_model
 
     @property
-    def preloaded(self) -> str:
-        """What programs there preload anyway."""
-        return "" if self._place.far else os.environ.get("LD_PRELOAD", "")
+    def environment(self) -> Mapping[str, str]:
+        """Of programs there, as far as it is known."""
+        return {} if self._place.far else os.environ
 
     def run(self, arguments: Sequence[str], program: Sequence[str], watch: bool) -> SamplerOutput:
         return _run(
-            self._place, self._sampler, arguments, program, watch, self._ready, self._output
-        )
+            self._place, self._sampler, arguments, program, watch, self._ready, self._show,
+            self._output,
+        )  # fmt: skip
 
     def _ready(self) -> Files:
         """What the reading begins with. The probe here, which takes 0.1 s to answer, is asked
@@ -143,13 +144,8 @@ class SamplerPlace:
         return found
 
     def held_back_s(self, pid: int | None) -> float:
-        """How long CPU quotas of a process's control group, or of ours, have kept its threads from
-        their CPUs so far, all CPUs together; 0 where nothing says that."""
-        said = ""
-        with suppress(LinewrightError):
-            said = self._place.look(_CPU_STAT.format(pid or "self")).decode("utf-8", "replace")
-        found = dict(re.findall(r"^throttled_(usec|time) (\d+)$", said, re.MULTILINE))
-        return int(found.get("usec", 0)) / 1e6 + int(found.get("time", 0)) / 1e9
+        """How long CPU quotas have kept a process's threads, or ours, from their CPUs so far."""
+        return self._place.quota(pid).held_back_s
 
     def name_of(self, pid: int) -> str:
         try:
@@ -203,6 +199,7 @@ def _run(
     program: Sequence[str],
     watch: bool,
     files: Callable[[], Files],
+    show: Callable[[SamplerOutput], None],
     output: TextIO | None = None,
 ) -> SamplerOutput:
     """Run the sampler at a place, and that the program with our standard output (or another one)
@@ -220,7 +217,7 @@ def _run(
 
             known = files()
             send("\n")  # the sampler waits for a request
-            gathered = live.gather(lines, send, watch, known)
+            gathered = live.gather(lines, send, watch, known, show)
             gathered.reading_ns = 0 if place.far else time.process_time_ns() - began_ns
             gathered.ended_by = interrupts.caught
         finally:

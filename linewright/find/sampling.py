@@ -5,12 +5,14 @@ with which prices."""
 from __future__ import annotations
 
 import glob
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from linewright.errors import RunError
 from linewright.find.results import note
 from linewright.find.sampled_machine import SamplerPlace
 from linewright.find.stream import SamplingRefusal
+from linewright.run import programs
 
 if TYPE_CHECKING:
     from linewright.find.line_prices import Prices
@@ -49,19 +51,26 @@ class SampleRequest(NamedTuple):
 
 def sampled(request: SampleRequest, there: SamplerPlace) -> tuple[SamplerOutput, Result]:
     """Sample a program or process and judge what was seen."""
-    preload, environment, table = [], [], None
+    table = None
     if request.heap:
         there.refuse_sanitizer(request.command[0], "--heap")
         table = there.table()
-        preload.append(there.library("heap"))
-        environment.append(f"LINEWRIGHT_FIND_HEAP={table}")
-    given, before_s = request.arguments(there.cpus), there.held_back_s(request.pid)
+    before_s = there.held_back_s(request.pid)
+    gathered, said = _gathered(request, there, table)
+    notes = [*_held_back(there.held_back_s(request.pid) - before_s, gathered), *said]
+    return gathered, _findings_of(request, gathered, there, table, notes)
+
+
+def _gathered(
+    request: SampleRequest, there: SamplerPlace, table: str | None
+) -> tuple[SamplerOutput, list[Remark]]:
+    """What the kernel's timers show, and where they are refused a library's, with the reason."""
+    preload = [there.library("heap")] if table else []
+    environment = [f"LINEWRIGHT_FIND_HEAP={table}"] if table else []
+    given = request.arguments(there.cpus)
     try:
-        gathered = there.run(
-            given + _environment(environment, preload, there.preloaded), request.command, True
-        )
-        held = there.held_back_s(request.pid) - before_s
-        return gathered, _findings_of(request, gathered, there, table, _held_back(held, gathered))
+        ours = _environment(environment, preload, there.environment)
+        return there.run(given + ours, request.command, True), []
     except SamplingRefusal as refused:
         if request.pid:
             raise RunError(
@@ -76,10 +85,8 @@ def sampled(request: SampleRequest, there: SamplerPlace) -> tuple[SamplerOutput,
         f"LINEWRIGHT_FIND_RINGS={rings}",
         f"LINEWRIGHT_FIND_PERIOD_NS={signal_period_ns(there.cpus):.0f}",
     ]
-    given += [f"--signals={rings}", *_environment(environment, preload, there.preloaded)]
-    gathered = there.run(given, request.command, False)
-    notes = _held_back(there.held_back_s(request.pid) - before_s, gathered)
-    return gathered, _findings_of(request, gathered, there, table, [*notes, said])
+    given += [f"--signals={rings}", *_environment(environment, preload, there.environment)]
+    return there.run(given, request.command, False), [said]
 
 
 def _held_back(held_s: float, gathered: SamplerOutput) -> list[Remark]:
@@ -90,15 +97,12 @@ def _held_back(held_s: float, gathered: SamplerOutput) -> list[Remark]:
     return [note("held_back", round(held_s, 1), round(seconds, 1))]
 
 
-def _environment(assignments: list[str], preload: list[str], before: str) -> list[str]:
-    """Options that set the program's environment; libraries that it preloads anyway stay, behind
-    ours."""
-    if preload:
-        assignments = [
-            *assignments,
-            f"LD_PRELOAD={':'.join([*preload, *([before] if before else [])])}",
-        ]
-    return [f"--env={text}" for text in assignments]
+def _environment(
+    assignments: list[str], preload: list[str], before: Mapping[str, str]
+) -> list[str]:
+    """Options that set the program's environment."""
+    more = programs.preloading(preload, before) if preload else {}
+    return [f"--env={text}" for text in (*assignments, *(f"{k}={v}" for k, v in more.items()))]
 
 
 def _findings_of(

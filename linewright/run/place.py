@@ -16,12 +16,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from linewright import __version__, wings
 from linewright.architectures import PROBED, of_machine
-from linewright.errors import RunError, UserError, one_line
+from linewright.errors import LinewrightError, RunError, UserError, one_line
 from linewright.run import probe_questions
 from linewright.run.process import Interrupts, start
 from linewright.run.programs import NAME, find_probe
@@ -60,6 +61,23 @@ HELD = (
 )
 PLAN = f'echo {BEGIN.decode()}; read -r n; head -c "$n" >plan || exit;'
 """The plan comes by its length."""
+
+
+_QUOTA = """while IFS=: read -r _ controllers path; do group="/sys/fs/cgroup/$controllers$path"
+cat "$group/cpu.stat" 2>/dev/null
+echo quota $(cat "$group/cpu.max" 2>/dev/null ||
+cat "$group/cpu.cfs_quota_us" "$group/cpu.cfs_period_us" 2>/dev/null)
+done </proc/{}/cgroup; true"""
+"""Of version 2, whose line names no controllers, and of version 1."""
+
+
+class Quota(NamedTuple):
+    """What CPU quotas of a control group allow, and have done since it was made."""
+
+    cpus: float | None = None
+    """As many CPUs' time; None where there is none, or nothing tells."""
+    held_back_s: float = 0.0
+    """How long threads were kept from their CPUs, all CPUs together."""
 
 
 class InputLink(Struct, frozen=True):
@@ -203,6 +221,19 @@ class Place:
         if done.returncode != 0:
             raise RunError(f"{self.name}: {last_line(done.stderr.decode('utf-8', 'replace'))}")
         return done.stdout
+
+    def quota(self, pid: int | None = None) -> Quota:
+        """Of a process there, or of what is started there."""
+        try:
+            said = self.look(_QUOTA.format(pid or "self")).decode("utf-8", "replace")
+        except LinewrightError:
+            return Quota()
+        stands = dict(re.findall(r"^throttled_(usec|time) (\d+)$", said, re.MULTILINE))
+        allowed = re.findall(r"^quota ([0-9]+) ([1-9][0-9]*)$", said, re.MULTILINE)
+        return Quota(
+            min((int(time) / int(of) for time, of in allowed), default=None),
+            int(stands.get("usec", 0)) / 1e6 + int(stands.get("time", 0)) / 1e9,
+        )
 
     def fetch(self, path: str) -> bytes:
         """What a file there holds."""

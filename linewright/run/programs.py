@@ -12,7 +12,7 @@ import ctypes
 import os
 import platform
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
 
 from linewright.architectures import of_machine
@@ -101,6 +101,7 @@ def _runnable(path: Path, where: str, name: str) -> Path:
 
 
 VARIABLE = "LD_PRELOAD"
+_ASAN = "ASAN_OPTIONS"
 _AT_PLATFORM = 15
 _SANITIZERS = {
     "asan": "AddressSanitizer",
@@ -115,6 +116,15 @@ def check(path: Path | str, where: str) -> None:
     """Refuse a path that the dynamic linker would read as several, or fill in."""
     if any(sign in str(path) for sign in ": $"):
         raise UserError(f"{VARIABLE} cannot name a path with ':', '$' or a space: {path}", where)
+
+
+def preloading(libraries: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
+    """What an environment must say to have libraries before those that it preloads anyway. A child
+    that is compiled with AddressSanitizer ends itself where its library is not the first, unless an
+    option says not to look."""
+    others = filter(None, [environment.get(VARIABLE)])
+    options = filter(None, [environment.get(_ASAN), "verify_asan_link_order=0"])
+    return {VARIABLE: ":".join([*libraries, *others]), _ASAN: ":".join(options)}
 
 
 def name_of(library: Path) -> str:

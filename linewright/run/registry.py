@@ -60,14 +60,16 @@ class ProbeTarget(ProgramTarget):
     def __init__(self, place: Place) -> None:
         super().__init__(place.name, place.ask, place.answer)
         self._place, self.close = place, place.close
+        self.quota = place.quota
 
     def _launch(self, plan: Plan, interrupts: Interrupts) -> Iterator[Event]:
         for event in launch_program(self._place.plan(), plan, interrupts, NAME, self._place.link):
             yield self._named(event) if isinstance(event, Context) else event
 
     def _named(self, context: Context) -> Context:
-        """A probe knows no name of its machine that the reader of its records knows."""
-        return msgspec.structs.replace(context, target=self.name)
+        """A probe knows no name of its machine that the reader of its records knows, and no control
+        group."""
+        return msgspec.structs.replace(context, target=self.name, cpu_quota=self.quota().cpus)
 
 
 class LocalTarget(ProbeTarget):

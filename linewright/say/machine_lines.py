@@ -74,9 +74,8 @@ def frequency_text(first: float, second: float, when: tuple[str, str]) -> str:
 def remarks(contexts: Sequence[Context]) -> list[str]:
     """What may have disturbed the figures, or is missing from them."""
     absent = {c.counters_reason for c in contexts} - {"", "not asked for"}
-    lines = [f"counters absent: {reason}" for reason in sorted(absent)] + other_load_remarks(
-        contexts
-    )
+    lines = [f"counters absent: {reason}" for reason in sorted(absent)]
+    lines += [*other_load_remarks(contexts), *_quota_remarks(contexts)]
     governors = {c.governor for c in contexts} - {"", "performance"}
     lines += [
         f"the frequency governor was {name}: clocks may have changed between windows"
@@ -211,6 +210,28 @@ def other_load_remarks(contexts: Sequence[Context]) -> list[str]:
             f"other programs kept {load:.1f} CPUs busy meanwhile: figures may be disturbed"
         )
     return lines
+
+
+HELD_BACK = 0.01
+"""Of a run's time, how long a CPU quota held threads back from which that is said."""
+
+
+def held_back_remarks(held_s: float, ran_s: float) -> list[str]:
+    """That a CPU quota took the probe's threads from their CPUs during a run."""
+    if held_s <= HELD_BACK * ran_s:
+        return []
+    times = f"{held_s:.1f} s in {ran_s:.1f} s"
+    return [f"a CPU quota (cgroup) held threads back for {times}: figures may be disturbed"]
+
+
+def _quota_remarks(contexts: Sequence[Context]) -> list[str]:
+    """That a CPU quota was in force, of which records do not say whether it held threads back."""
+    known = [(c.cpu_quota, sum(cpu.allowed for cpu in c.cpus)) for c in contexts if c.cpu_quota]
+    quota, cpus = min(known, default=(0.0, 0))
+    if quota >= cpus:
+        return []
+    number = numbers.count(cpus, "CPU")
+    return [f"a CPU quota (cgroup) allowed {quota:.2g} of {number}: figures may be disturbed"]
 
 
 def doubts_of_printed(contexts: Sequence[Context]) -> list[str]:

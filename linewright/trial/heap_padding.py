@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePath
 
 from linewright.elf.symbols import Symbol, demangle, module
 from linewright.errors import UserError
+from linewright.run import programs
 from linewright.trial.trial_file import TrialSetting
 
 UNPADDED = "unpadded"
@@ -30,9 +31,11 @@ _RANGE = re.compile(
 )
 
 
-def settings(sites: list[str], program: str, library: str, before: str) -> list[TrialSetting]:
-    """The baseline and one setting for each site; `before` is what is preloaded anyway."""
-    preload = {"LD_PRELOAD": f"{library}:{before}" if before else library}
+def settings(
+    sites: list[str], program: str, library: str, before: Mapping[str, str]
+) -> list[TrialSetting]:
+    """The baseline and one setting for each site; `before` is the environment without them."""
+    preload = programs.preloading([library], before)
     found = [ranges(site, program) for site in sites]
     longest = max(map(len, found))
 

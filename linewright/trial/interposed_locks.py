@@ -4,6 +4,7 @@ liblinewright-rwlock.so, and the programs that cannot have it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from linewright.errors import UserError
@@ -68,14 +69,13 @@ def check_calls(program: str, warn: Warn) -> None:
         warn(SwitchProblem("no_locks", program, ""))
 
 
-def settings(library: Path, before: str) -> list[dict[str, str]]:
+def settings(library: Path, environment: Mapping[str, str]) -> list[dict[str, str]]:
     """What the environment says without and with the library; both are of one length, since an
-    environment's length moves the stack. `before` is what is preloaded anyway."""
-    named = programs.name_of(library)
-    both = f"{named}:{before}" if before else named
-    return [{PRELOAD: before, BEFORE: both}, {PRELOAD: both, BEFORE: before}]
+    environment's length moves the stack."""
+    more, before = interposed(environment, library), environment.get(PRELOAD, "")
+    return [more | {PRELOAD: before, BEFORE: more[PRELOAD]}, more | {BEFORE: before}]
 
 
-def interposed(environment: dict[str, str], library: Path) -> dict[str, str]:
-    """The environment with the library, before whatever is preloaded already."""
-    return environment | {PRELOAD: settings(library, environment.get(PRELOAD, ""))[1][PRELOAD]}
+def interposed(environment: Mapping[str, str], library: Path) -> dict[str, str]:
+    """What it says to have the library before whatever is preloaded already."""
+    return programs.preloading([programs.name_of(library)], environment)

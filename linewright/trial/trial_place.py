@@ -58,6 +58,7 @@ class TrialPlace:
         self.name, self._warn = on or "local", warn
         self._place = open_place(on)
         self._more: dict[str, str] = {}
+        self.quota = self._place.quota
         try:
             self._helper = Helper(self._place)
         except BaseException:
@@ -110,7 +111,7 @@ class TrialPlace:
         from linewright.trial import heap_padding
 
         library, path = programs.name_of(self._library(HEAP)), self.find(program)
-        before = "" if self._place.far else os.environ.get("LD_PRELOAD", "")
+        before = {} if self._place.far else os.environ
         with self._file(path) as file:  # read for its symbols; blocks are found by its name
             programs.refuse_sanitizer(file, "--pad")
             return heap_padding.settings(sites, file, library, before)
@@ -133,13 +134,12 @@ class TrialPlace:
             arch = interposed_locks.arch_of(file)
             if not self._place.far:
                 interposed_locks.check_calls(file, self._warn)
-                library, before = interposed_locks.find_library(arch), os.environ.get("LD_PRELOAD")
-                return interposed_locks.settings(library, before or "")
+                return interposed_locks.settings(interposed_locks.find_library(arch), os.environ)
         if arch not in ("", self._place.arch):
             what = f"{program} is made for {arch}, and {self.name} is {self._place.arch}"
             raise UserError(what, "--locks")
         programs.check(self._place.folder, self.name)
-        return interposed_locks.settings(self._library(RWLOCK), "")
+        return interposed_locks.settings(self._library(RWLOCK), {})
 
     @contextmanager
     def watched(self) -> Iterator[Callable[[Sequence[TrialSetting]], list[str]]]:

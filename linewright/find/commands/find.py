@@ -144,12 +144,14 @@ def _sampled(
     prices: str | None,
     show: _Shown,
 ) -> int:
-    from linewright.find import sampled_machine, sampling
+    from linewright.find import sampled_machine, sampling, sampling_progress
 
     request = sampling.SampleRequest(*asked)
     beside = sys.stderr if show.as_json else None
-    with closing(sampled_machine.SamplerPlace(on, beside)) as there:
-        gathered, found = sampling.sampled(request, there)
+    progress = sampling_progress.SamplingProgress(bool(request.command), request.seconds)
+    with closing(sampled_machine.SamplerPlace(on, beside, progress.show)) as there:
+        with progress:
+            gathered, found = sampling.sampled(request, there)
         from linewright.find import sources
 
         signal = gathered.ended_by

@@ -251,7 +251,12 @@ def compiled(folder: Path, *words: str) -> Path:
 SAID = """
 #include <stdio.h>
 #include <stdlib.h>
-int main(void) { return puts(malloc(24) ? "it ran" : "") < 0; }
+int main(void) {
+    void *block = malloc(24);
+    int failed = puts(block ? "it ran" : "") < 0;
+    free(block);
+    return failed;
+}
 """
 
 
@@ -268,7 +273,9 @@ def test_a_program_whose_sanitizer_must_be_first_is_refused_before_it_runs(
     assert f"--heap: {program} is compiled with {name}" in done.stderr
 
 
-@pytest.mark.parametrize("compiler", [("musl-gcc",), ("gcc", "-m32")], ids=" ".join)
+@pytest.mark.parametrize(
+    "compiler", [("musl-gcc",), ("gcc", "-m32"), ("gcc", "-fsanitize=address")], ids=" ".join
+)
 def test_children_that_cannot_have_the_library_run_unchanged(run, tmp_path, compiler) -> None:
     child = compiled(tmp_path, *compiler)
     done = run("--heap", "--", "sh", "-c", f"{child}; echo code $?", env=os.environ)

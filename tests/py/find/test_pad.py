@@ -145,7 +145,7 @@ def test_the_settings_environments_are_equally_long_and_find_the_same_blocks(pro
     """Padding alone may differ: the length of the environment moves the stack, and a search for
     callers takes time."""
     settings = heap_padding.settings(
-        ["counter", "main", "lib.so+0x20-0x40"], str(program), "/x/heap.so", ""
+        ["counter", "main", "lib.so+0x20-0x40"], str(program), "/x/heap.so", {}
     )
     sizes = {sum(len(k) + len(v) for k, v in s.environment.items()) for s in settings}
     assert len(sizes) == 1 and all("LINEWRIGHT_FIND_PAD" in s.environment for s in settings)

@@ -224,6 +224,18 @@ def test_children_that_cannot_have_the_library_run_unchanged(
     assert "ERROR" not in answer.stderr and "Error" not in answer.stderr
 
 
+def test_a_child_whose_sanitizer_must_be_first_runs_with_the_users_options(
+    command, tmp_path, with_library
+):
+    """It would end itself at its start."""
+    text = PROGRAM + LIBRARY.partition("h>")[2]
+    child = compiled(tmp_path, "child", text, "-fsanitize=address")
+    env = command.environment() | {"ASAN_OPTIONS": "exitcode=23"}
+    script = f"{child} ASAN_OPTIONS; echo $?"
+    answer = command.apart("run", "--locks", "--", "sh", "-c", script, env=env)
+    assert answer.stdout == "exitcode=23:verify_asan_link_order=0\n9\n", answer.stderr
+
+
 @pytest.mark.parametrize("before", [["run", "--locks"], ["trial", "--locks", "--runs", "2"]])
 def test_programs_that_nothing_is_preloaded_into_are_refused(command, folder, tmp_path, before):
     said = command.refused(*before, "--", str(folder / "static"))
