@@ -49,7 +49,7 @@ _WHOLE = re.compile(r"^(_[A-Z_]|Atomic|UnsafeCell|atomic<|mutex$|shared_mutex$|n
 """Members and types that are shown as one: insides of libraries."""
 _ZSTD = 2
 """ELFCOMPRESS_ZSTD, a section's kind of compression."""
-_BROKEN = (DWARFError, ELFError, OSError, KeyError, AttributeError, ValueError, TypeError,
+BROKEN = (DWARFError, ELFError, OSError, KeyError, AttributeError, ValueError, TypeError,
            IndexError, AssertionError)  # fmt: skip
 
 
@@ -77,7 +77,7 @@ class Layout(NamedTuple):
         """The fields that bytes from `low` to below `high` are of, in order."""
         try:
             return sorted(_leaves(self.die, 0, "", low, high))
-        except _BROKEN:
+        except BROKEN:
             return []
 
 
@@ -96,14 +96,14 @@ def variable(path: str, code: int, name: str, at: int = 0) -> Layout | None:
     try:
         unit = _unit(path, code)
         for die in _scope(unit, code) if unit else ():
-            if die.tag != "DW_TAG_variable" or _name(die) not in names:
+            if die.tag != "DW_TAG_variable" or name_of(die) not in names:
                 continue
             layout, own = _layout(_type(die)), _address(die)
             if layout.size and at and own == at:
                 return layout
             if layout.size and (own is None or not at):
                 declared[layout.name, layout.size] = layout
-    except _BROKEN:
+    except BROKEN:
         pass
     return next(iter(declared.values())) if len(declared) == 1 else None
 
@@ -138,7 +138,7 @@ def allocated(path: str, code: int, size: int) -> Layout | None:
                     found[0][layout.name] = layout
                 elif layout.size and depth == 0 and size % layout.size == 0:
                     found[1][layout.name] = layout
-    except _BROKEN:
+    except BROKEN:
         pass
     best = found[0] or found[1]
     return next(iter(best.values())) if len(best) == 1 else None
@@ -172,7 +172,7 @@ def pointed(path: str, code: int, register: int, displacement: int) -> Accessed 
                 offset = displacement - added
                 if depth == 0 and 0 <= offset < layout.size:
                     found.append((layout.size, layout, offset))
-    except _BROKEN:
+    except BROKEN:
         pass
     return Accessed(*max(found, key=lambda f: f[0])[1:]) if found else None
 
@@ -316,7 +316,7 @@ def _type_units(dwarf: DWARFInfo) -> dict[int, DIE]:
             for u in five}  # fmt: skip
 
 
-def _referred(die: DIE, name: str) -> DIE:
+def referred(die: DIE, name: str) -> DIE:
     """The entry that an attribute leads to, in whatever unit."""
     given = die.attributes[name]
     if given.form != "DW_FORM_ref_sig8":
@@ -325,7 +325,7 @@ def _referred(die: DIE, name: str) -> DIE:
         found = die.dwarfinfo.get_DIE_by_sig8(given.raw_value)
     else:
         found = _type_units(die.dwarfinfo)[given.raw_value]
-    return _referred(found, "DW_AT_signature") if "DW_AT_signature" in found.attributes else found
+    return referred(found, "DW_AT_signature") if "DW_AT_signature" in found.attributes else found
 
 
 def _based(unit: CompileUnit, skeleton: DIE) -> DIE:
@@ -371,7 +371,7 @@ def _debug(path: str) -> _Debug:
 
 def undecoded(path: str) -> str:
     """The file of a file's debug information, if no tool here can decompress that; else empty."""
-    with contextlib.suppress(*_BROKEN):
+    with contextlib.suppress(*BROKEN):
         return _debug(path).undecoded
     return ""
 
@@ -416,7 +416,7 @@ def _scope(scope: DIE, code: int) -> Iterator[DIE]:
     """Where a variable may stand: in the unit, its namespaces, or the function of the code."""
     for die in scope.iter_children():
         yield die
-        if die.tag == "DW_TAG_namespace" and _name(die) not in (
+        if die.tag == "DW_TAG_namespace" and name_of(die) not in (
             "std",
             "__gnu_cxx",
             "core",
@@ -453,8 +453,8 @@ def _inside(die: DIE) -> Iterator[DIE]:
         yield from _inside(child)
 
 
-def _name(die: DIE) -> str:
-    """Its own, or that of the declaration that it completes."""
+def name_of(die: DIE) -> str:
+    """An entry's own, or that of the declaration that it completes."""
     while "DW_AT_name" not in die.attributes:
         link = next(
             (a for a in ("DW_AT_specification", "DW_AT_abstract_origin") if a in die.attributes),
@@ -462,7 +462,7 @@ def _name(die: DIE) -> str:
         )
         if link is None:
             return ""
-        die = _referred(die, link)
+        die = referred(die, link)
     return die.attributes["DW_AT_name"].value.decode("utf-8", "replace")
 
 
@@ -470,14 +470,19 @@ def _type(die: DIE) -> DIE:
     """The type that something has, without names and qualifiers around it."""
     while "DW_AT_type" not in die.attributes:
         origin = "DW_AT_abstract_origin" in die.attributes
-        die = _referred(die, "DW_AT_abstract_origin" if origin else "DW_AT_specification")
-    found = _referred(die, "DW_AT_type")
+        die = referred(die, "DW_AT_abstract_origin" if origin else "DW_AT_specification")
+    found = referred(die, "DW_AT_type")
     return _type(found) if found.tag in _SAME else found
 
 
 def _layout(die: DIE) -> Layout:
-    element = _type(die) if die.tag == "DW_TAG_array_type" else die
-    return Layout(_name(element) or "struct", _size(die), _size(element), die)
+    element = element_of(die)
+    return Layout(name_of(element) or "struct", _size(die), _size(element), die)
+
+
+def element_of(die: DIE) -> DIE:
+    """What an array is of; any other type itself."""
+    return _type(die) if die.tag == "DW_TAG_array_type" else die
 
 
 def _size(die: DIE) -> int:
@@ -485,13 +490,13 @@ def _size(die: DIE) -> int:
         return die.attributes["DW_AT_byte_size"].value
     if die.tag == "DW_TAG_array_type":
         size = _size(_type(die))
-        for count in _counts(die):
+        for count in counts(die):
             size *= count
         return size
     return _size(_type(die)) if die.tag in _SAME else die.cu["address_size"]
 
 
-def _counts(die: DIE) -> list[int]:
+def counts(die: DIE) -> list[int]:
     """Elements by dimension; 0 where there is no end."""
     found = []
     for part in die.iter_children():
@@ -504,25 +509,25 @@ def _counts(die: DIE) -> list[int]:
 def _leaves(die: DIE, at: int, path: str, low: int, high: int) -> Iterator[Field]:
     members = _members(die)
     for member in members:
-        begin, inner = at + _offset(member), _type(member)
+        begin, inner = at + offset_of(member), _type(member)
         if begin < high and begin + _size(inner) > low:
-            name = _name(member) if member.tag == "DW_TAG_member" else ""
+            name = name_of(member) if member.tag == "DW_TAG_member" else ""
             name = "" if _WHOLE.match(name) else name
             yield from _leaves(inner, begin, path + (f".{name}" if name else ""), low, high)
-    counts = _counts(die) if die.tag == "DW_TAG_array_type" else []
-    if len(counts) == 1:
+    sizes = counts(die) if die.tag == "DW_TAG_array_type" else []
+    if len(sizes) == 1:
         inner = _type(die)
         size = max(1, _size(inner))
-        for i in range(max(0, (low - at) // size), min(counts[0] or high, -((at - high) // size))):
+        for i in range(max(0, (low - at) // size), min(sizes[0] or high, -((at - high) // size))):
             yield from _leaves(inner, at + i * size, f"{path}[{i}]", low, high)
     elif not members:
-        yield Field(at, _size(die), path, _name(die))
+        yield Field(at, _size(die), path, name_of(die))
 
 
 def _members(die: DIE) -> list[DIE]:
     """Of a structure that is shown by its members; of a union the first one with members of its
     own, since all lie at one place."""
-    if die.tag not in _STRUCTS or _WHOLE.match(_name(die)):
+    if die.tag not in _STRUCTS or _WHOLE.match(name_of(die)):
         return []
     found = [
         m
@@ -531,14 +536,15 @@ def _members(die: DIE) -> list[DIE]:
     ]
     if len(found) == 1 and _type(found[0]).tag == "DW_TAG_array_type":
         return found  # std::array: its elements
-    if any(_WHOLE.match(_name(m)) for m in found if m.tag == "DW_TAG_member"):
+    if any(_WHOLE.match(name_of(m)) for m in found if m.tag == "DW_TAG_member"):
         return []
     if die.tag == "DW_TAG_union_type":
         return sorted(found, key=lambda m: not _members(_type(m)))[:1]
     return found
 
 
-def _offset(member: DIE) -> int:
+def offset_of(member: DIE) -> int:
+    """Where a member begins in its type."""
     given = member.attributes
     if "DW_AT_data_member_location" in given:
         return given["DW_AT_data_member_location"].value

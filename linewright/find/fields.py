@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from linewright.elf import types
+from linewright.elf import declarations, types
 from linewright.elf.types import Accessed, Layout
 from linewright.find.addresses import Addresses, Object
 from linewright.find.decode import DWARF_REGISTERS, Decoder, Operand
@@ -131,7 +131,12 @@ def separated(
         if not starts:
             return None
         starts.pop(0, None)  # an element's own beginning follows from its size
+    written = [declarations.member(layout, at) for at in sorted(starts) or [0]]
+    known = all(written)
     return LayoutAdvice(
+        language=written[0].language if known else "",
+        members=[one.member for one in written] if known else [],
+        own_name=written[0].type if known else "",
         type=layout.name,
         bytes_before=layout.element,
         bytes_after=layout.element,

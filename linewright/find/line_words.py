@@ -219,6 +219,49 @@ def advised_text(advised: LayoutAdvice, apart: int | None) -> str:
     )
 
 
+_CODE = {
+    "c": (
+        "struct {type} {{ alignas({n}) {first};{rest} }};",
+        "struct {type} {{ … alignas({n}) {members}; … }};",
+    ),
+    "c++": (
+        "struct alignas({n}) {type} {{ {first};{rest} }};",
+        "struct {type} {{ … alignas({n}) {members}; … }};",
+    ),
+    "rust": (
+        "#[repr(align({n}))] struct {type} {{ {first},{rest} }}",
+        "#[repr(align({n}))] struct Apart<T>(T); struct {type} {{ … {members}, … }}",
+    ),
+    "go": (
+        "type {type} struct {{ {first};{rest} _ [{pad}]byte }}",
+        "type {type} struct {{ … _ [{n}]byte; {members}; … }}",
+    ),
+}
+"""What to write where an element gets lines of its own, and where fields of it do."""
+_BETWEEN = {"rust": ", … ", "go": "; … _ [{n}]byte; "}
+_LANGUAGES = {"c": "C", "c++": "C++", "rust": "Rust", "go": "Go"}
+
+
+def code_text(advised: LayoutAdvice, apart: int | None) -> str:
+    """The separation as it is written in the type's language; empty where that is not known."""
+    if not advised.members:
+        return ""
+    advised, language = advised.at(apart or APART), advised.language
+    n, members = advised.bytes_apart, advised.members
+    if language == "rust" and advised.aligned:
+        members = [f"{name}: Apart<{of}>" for name, _, of in (m.partition(": ") for m in members)]
+    between = _BETWEEN.get(language, "; … alignas({n}) ").format(n=n)
+    shown = _CODE[language][bool(advised.aligned)].format(
+        type=advised.own_name or "Apart",
+        n=n,
+        first=members[0],
+        rest=" …" * bool(advised.own_name),
+        members=between.join(members),
+        pad=advised.bytes_after - advised.bytes_before,
+    )
+    return f"in {_LANGUAGES[language]}: {shown}"
+
+
 def site_text(site: Site) -> str:
     """Instruction, function and source line, and for a library's site who called it."""
     place = function_text(site.function) or f"{site.module}+{site.offset:#x}"

@@ -13,6 +13,7 @@ from linewright.find.line_words import (
     advised_text,
     blind_text,
     bytes_text,
+    code_text,
     cost_text,
     eights,
     gain_text,
@@ -187,7 +188,7 @@ def _table(lines: list[Hot]) -> TextTable:
         left=[True, False, True, False, True],
         rows=rows,
         folds=(4,),
-        spare=(3,),
+        spare=(3, 2),
         what="line",
     )
 
@@ -217,6 +218,7 @@ def _details(number: int, hot: Hot, result: Result) -> Topic:
         gain_text(hot),
         advice(hot, result.bytes_apart),
         advised_text(hot.advised, result.bytes_apart) if hot.advised and not stays else "",
+        code_text(hot.advised, result.bytes_apart) if hot.advised and not stays else "",
     ]
     step = next_command(hot, result)
     lines += [f"next: {step}"] * bool(step)

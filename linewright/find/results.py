@@ -170,6 +170,12 @@ class LayoutAdvice(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """Where they begin in an element."""
     bytes_apart: U64 = APART
     """What threads' bytes are separated by."""
+    language: Literal["c", "c++", "rust", "go", ""] = ""
+    """Of `members`; empty where they are not known."""
+    members: list[str] = []
+    """How these fields are declared; of a whole element its first one."""
+    own_name: str = ""
+    """The type's within its scope; empty where elements are no structure."""
 
     def at(self, bytes_apart: int) -> LayoutAdvice:
         """The same with another distance."""

@@ -32,8 +32,8 @@ def document(
     places = range(len(found.threads))
     columns: list[Column[int]] = [
         Column("threads", lambda i: str(found.threads[i])),
-        Column("runs", lambda i: str(trial.settings[i].runs)),
-        Column("failed", lambda i: str(trial.settings[i].failed)),
+        Column("runs", lambda i: str(trial.settings[i].runs), spare=True),
+        Column("failed", lambda i: str(trial.settings[i].failed), spare=True),
         Column("median", lambda i: numbers.quantity(trial.settings[i].median, session.unit)),
         Column("throughput", lambda i: _ratio_text(found.throughput[i]) if i else "1"),
         Column("efficiency", lambda i: _share_text(found, i)),

@@ -24,6 +24,8 @@ _TONES = {"good": "bold green", "doubt": "bold yellow", "bad": "bold red"}
 _STYLES = {"good": "green", "bad": "red", "alarm": "bold red", "doubted": "italic"}
 LEAST_FOLDED = 7
 """Columns to which a text that may be folded shrinks at most."""
+SPACE = 2
+"""Columns between two of a table."""
 NARROW_NAME = 20
 """Columns of a name that is broken at its joints."""
 
@@ -32,9 +34,10 @@ def print_tables(document: Document, console: Console, rest: str = "") -> None:
     """Print a document; where a command has the `rest`, as many rows of each table as one screen
     has room for, and that command."""
     most = max((len(t.rows) for t in document.tables), default=0)
+    tables = [_without_spare(t, console.width) for t in document.tables]
 
     def made(count: int) -> list[RenderableType]:
-        return _blocks(document, document.tables, count, rest)
+        return _blocks(document, tables, count, rest)
 
     print_blocks(longest(made, most, console) if rest else made(most), console)
 
@@ -59,14 +62,32 @@ def _fitted(one: TextTable, wide: bool, terminal: bool) -> TextTable:
     if terminal or not wide:
         pairs = zip(["", *names], names, strict=False)
         names = ["" if name == before else name for before, name in pairs]
-    rows = zip(names, one.rows, strict=True)
+    rows = [[name, *row[1:]] for name, row in zip(names, one.rows, strict=True)]
+    return _with_columns(replace(one, rows=rows), kept)
+
+
+def _with_columns(one: TextTable, kept: Sequence[int]) -> TextTable:
     return replace(
         one,
         headings=[one.headings[n] for n in kept],
         left=[one.left[n] for n in kept],
-        rows=[[name, *(row[n] for n in kept[1:])] for name, row in rows],
+        rows=[[row[n] for n in kept] for row in one.rows],
         folds=tuple(kept.index(n) for n in one.folds),
+        spare=(),
     )
+
+
+def _without_spare(one: TextTable, width: int) -> TextTable:
+    """The table without as many of its spare columns, in their order, as there is no room for
+    beside a name."""
+    columns = zip(one.headings, *([text_of(cell) for cell in row] for row in one.rows), strict=True)
+    sizes = [max(map(len, texts)) for texts in columns]
+    sizes = [min(s, NARROW_NAME) if n in one.folds else s for n, s in enumerate(sizes)]
+    kept = list(range(len(sizes)))
+    for n in one.spare:
+        if sum(sizes[k] + SPACE for k in kept) > width:
+            kept.remove(n)
+    return _with_columns(one, kept)
 
 
 def _broken(name: str) -> str:
@@ -93,7 +114,7 @@ def _blocks(
 
 
 def _table_blocks(
-    one: TextTable, count: int | None, command: str, space: int = 2, narrow: bool = False
+    one: TextTable, count: int | None, command: str, space: int = SPACE, narrow: bool = False
 ) -> list[RenderableType]:
     """At most `count` rows of a table, all for None, and what stands below it."""
     blocks: list[RenderableType] = [Text(), table(one, count, space, narrow)] if one.rows else []

@@ -133,3 +133,30 @@ def test_an_end_that_is_asked_for_before_the_program_begins_lets_it_not_begin(sa
     done = waiting.run(words, pass_fds=(receive,))
     assert "ended before the program began" in done.stdout and "start" not in done.stdout
     assert "touch" not in done.stderr
+
+
+DAEMON = """
+import os, sys
+if os.fork():
+    sum(range(20_000_000))
+    os._exit(0)
+os.setsid()
+for stream in range(3):
+    os.dup2(os.open(os.devnull, os.O_RDWR), stream)
+with open(sys.argv[2], "w") as own:
+    own.write(str(os.getpid()))
+open(sys.argv[1]).read()  # until the test opens and closes it
+"""
+
+
+def test_a_daemon_that_goes_on_is_named_and_passes_no_guard(run, tmp_path) -> None:
+    life, own = tmp_path / "life", tmp_path / "own"
+    os.mkfifo(life)
+    done = run("--fail-new", "--", sys.executable, "-c", DAEMON, life, own)
+    waiting.wait_for(lambda: own.exists() and own.read_text())
+    try:
+        assert done.returncode == 3, done.stderr
+        assert f"the option --pid {own.read_text()} samples one" in " ".join(done.stdout.split())
+        assert "the program went on in another process" in " ".join(done.stdout.split())
+    finally:
+        life.open("w").close()

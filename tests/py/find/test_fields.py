@@ -149,8 +149,9 @@ def test_elements_of_an_array_get_lines_of_their_own(program) -> None:
     assert fields[2] == FieldBytes(offset=16, bytes=8, name="shard[0].s.hits")
     found = separated(layout, 64, fields, evidence((16, 8), (40, 8)))
     assert found == LayoutAdvice(
-        type="shard", bytes_before=24, bytes_after=128, count=8, aligned=[]
-    )
+        type="shard", bytes_before=24, bytes_after=128, count=8, aligned=[], language="c",
+        members=["int kind"], own_name="shard",
+    )  # fmt: skip
     assert advised_text(found, None) == (
         "alignas(128) on shard: shard grows from 24 to 128 bytes, 8 elements, 832 bytes of memory "
         "in all"
