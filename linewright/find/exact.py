@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import TextIO
 
 from linewright.elf import inspection
 from linewright.elf.outline_helpers import is_helper
@@ -107,8 +108,9 @@ class ExactRun:
                 thread.saw(line.first), thread.saw(line.last)
 
 
-def run(plugin: Path, command: Sequence[str]) -> tuple[ExactRun, int]:
-    """Run a program under the emulator; what every process of it accessed, and its exit code."""
+def run(plugin: Path, command: Sequence[str], output: TextIO | None = None) -> tuple[ExactRun, int]:
+    """Run a program under the emulator; what every process of it accessed, and its exit code. It
+    prints to `output`, without one to our standard output."""
     program = shutil.which(command[0])
     if program is None:
         raise UserError(f"cannot run {command[0]}: no such program", "find")
@@ -127,7 +129,7 @@ def run(plugin: Path, command: Sequence[str]) -> tuple[ExactRun, int]:
             and "QEMU_LD_PREFIX" not in os.environ
         ):
             options += ["-L", ARM64_LIBRARIES]
-        done = subprocess.run([emulator, *options, program, *command[1:]])
+        done = subprocess.run([emulator, *options, program, *command[1:]], stdout=output)
         for path in sorted(Path(folder).iterdir()):
             with path.open("rb") as lines:
                 found.take(lines)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import closing
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TextIO
 
 import typer
 
@@ -105,7 +105,7 @@ def find(
             "malloc can be interposed only in a program that is started",
         )
     if exact:
-        return show(_exact(command, pid, how_long))
+        return show(_exact(command, pid, how_long, show.beside))
     return _sampled((command or [], pid, seconds, heap), on, prices, show)
 
 
@@ -117,6 +117,11 @@ class _Shown(NamedTuple):
     before: Result | None
     named: str | None
     fail_new: bool
+
+    @property
+    def beside(self) -> TextIO | None:
+        """Where a program prints whose output would be taken for ours."""
+        return sys.stderr if self.as_json else None
 
     def __call__(self, result: Result) -> int:
         import msgspec
@@ -147,9 +152,8 @@ def _sampled(
     from linewright.find import sampled_machine, sampling, sampling_progress
 
     request = sampling.SampleRequest(*asked)
-    beside = sys.stderr if show.as_json else None
     progress = sampling_progress.SamplingProgress(bool(request.command), request.seconds)
-    with closing(sampled_machine.SamplerPlace(on, beside, progress.show)) as there:
+    with closing(sampled_machine.SamplerPlace(on, show.beside, progress.show)) as there:
         with progress:
             gathered, found = sampling.sampled(request, there)
         from linewright.find import sources
@@ -183,7 +187,9 @@ def _one_source(command: list[str] | None, pid: int | None) -> None:
         raise UserError(f"no process number: {pid}", "--pid", "allowed: 1 to 4194304")
 
 
-def _exact(command: list[str] | None, pid: int | None, how_long: str | None) -> Result:
+def _exact(
+    command: list[str] | None, pid: int | None, how_long: str | None, output: TextIO | None
+) -> Result:
     from linewright.find import exact, sources
     from linewright.run.programs import find_preload
 
@@ -193,7 +199,7 @@ def _exact(command: list[str] | None, pid: int | None, how_long: str | None) -> 
             "find",
             "linewright find --exact -- PROGRAM [ARGS…]",
         )
-    found, exit_code = exact.run(find_preload("exact"), command)
+    found, exit_code = exact.run(find_preload("exact"), command, output)
     findings = exact.findings_of(found, os.path.basename(command[0]), exit_code)
     return sources.conclude(findings, sources.Advice(command))
 

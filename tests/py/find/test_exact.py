@@ -4,6 +4,8 @@ programs run here too."""
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 
@@ -247,3 +249,9 @@ def test_every_line_is_seen_on_one_cpu(native, found, tmp_path, rounds: int) -> 
     kinds = sorted((line["object"], line["kind"]) for line in result["lines"])
     assert kinds == [("per_thread", "false"), ("shared", "true"), *(
         (f"shared + {at}", "true") for at in (128, 256))]  # fmt: skip
+
+
+@pytest.mark.usefixtures("native")
+def test_what_the_program_prints_is_no_part_of_the_json(run) -> None:
+    done = run("--exact", "--json", "--", "/bin/echo", "said by it", env=os.environ)
+    assert json.loads(done.stdout)["source"] == "exact" and "said by it" in done.stderr
