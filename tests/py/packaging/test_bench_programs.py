@@ -30,6 +30,7 @@ COMPILED = {
     "policy/policy_branch",
     "readers/against_liburcu",
     "rwlock/rwlocks",
+    "wait/waits",
     "wide/wide_u128_x86_64",
     "wide/wide_u64_i386",
 }

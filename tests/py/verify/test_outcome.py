@@ -23,7 +23,7 @@ def table(section: str) -> list[list[str]]:
     return rows[2:]
 
 
-@pytest.mark.parametrize("name", ["rwlock", "interpose", "srcu", "percpu"])
+@pytest.mark.parametrize("name", ["rwlock", "interpose", "srcu", "percpu", "wait"])
 def test_every_scenario_has_its_counts(name):
     section = next(text for text in SECTIONS if f"rc11/{name}.c" in text)
     there = re.findall(r'\{\.name = "([^"]*)"', (TESTS / "rc11" / f"{name}.c").read_text())
