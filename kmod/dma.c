@@ -269,6 +269,8 @@ static int prepare(struct lwk_run *run)
 		if (!list->pages[i])
 			return -ENOMEM;
 		sg_set_page(sg, list->pages[i], cell->entry_bytes, 0);
+		if (lwk_killed())
+			return -EINTR;
 	}
 	return 0;
 }

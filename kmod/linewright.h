@@ -242,6 +242,7 @@ struct lwk_run *lwk_prepare(const struct lwk_cell *cell, struct lwk_text *text);
 void lwk_forget(struct lwk_run *run);
 int lwk_window(struct lwk_run *run, struct lwk_text *text);
 bool lwk_over(const struct lwk_run *run);
+bool lwk_killed(void);
 bool lwk_lasted(const struct lwk_run *run, u64 ns);
 void lwk_note_batch(struct lwk_run *run, u64 ns);
 u64 lwk_now_ns(void);

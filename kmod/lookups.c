@@ -352,6 +352,8 @@ static int prepare(struct lwk_run *run)
 			become_lock(object, slot, slot);
 			rcu_assign_pointer(world->slots[slot], object);
 		}
+		if (lwk_killed())
+			return -EINTR;
 	}
 	return 0;
 }

@@ -38,6 +38,8 @@ static int prepare(struct lwk_run *run)
 		words[line] = __alloc_percpu_gfp(run->cell.slots * LWK_APART, LWK_APART, LWK_GFP);
 		if (!words[line])
 			return -ENOMEM;
+		if (lwk_killed())
+			return -EINTR;
 	}
 	return 0;
 }

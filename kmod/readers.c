@@ -127,6 +127,8 @@ static int prepare(struct lwk_run *run)
 			return error;
 		}
 		guards[line] = guard;
+		if (lwk_killed())
+			return -EINTR;
 	}
 	return 0;
 }

@@ -31,6 +31,8 @@ static int prepare(struct lwk_run *run)
 		pages[line] = (void *)get_zeroed_page(LWK_GFP);
 		if (!pages[line])
 			return -ENOMEM;
+		if (lwk_killed())
+			return -EINTR;
 	}
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
@@ -51,6 +52,13 @@ u64 lwk_now_ns(void)
 bool lwk_over(const struct lwk_run *run)
 {
 	return READ_ONCE(run->stop) || lwk_now_ns() > run->deadline_ns;
+}
+
+/* Whether the request that takes a cell's memory was killed; asked behind each of its lines or entries, where others may run. */
+bool lwk_killed(void)
+{
+	cond_resched();
+	return fatal_signal_pending(current);
 }
 
 /* Whether a window of `ns` is long enough; it is whole then. */

@@ -5,6 +5,7 @@
  *
  *     guest MODULE                      in the machine of tests/kernel/machine.py, whose runner is /t/1/linewright-kernel
  *     guest MODULE VENDOR:DEVICE        the PCI device only
+ *     guest MODULE killed               how long requests of every kind last after they have been killed
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -220,6 +221,46 @@ static int bound_device(char *name, size_t room) {
     return found != 1;
 }
 
+/* Whether a window's thread is there, which is so from its start to its end. */
+static int window_runs(void) {
+    DIR *folder = opendir("/proc");
+    struct dirent *entry;
+    int found = 0;
+
+    while (folder && (entry = readdir(folder))) {
+        char path[300], name[32] = "";
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+        file = fopen(path, "r");
+        if (!file)
+            continue;
+        found |= fgets(name, sizeof(name), file) && !strcmp(name, "linewright/0\n");
+        fclose(file);
+    }
+    if (folder)
+        closedir(folder);
+    return found;
+}
+
+/* Unbinding the device waits for no window of another family. */
+static int unbound_beside_a_window(const char *name) {
+    pid_t child = begin_long_window();
+    int status;
+
+    while (!window_runs())
+        if (waitpid(child, &status, WNOHANG))
+            return wrong("the long window did not run");
+    if (tell_driver("unbind", name))
+        return wrong("unbind beside a window");
+    if (waitpid(child, &status, WNOHANG))
+        return wrong("unbinding waited for a window without the device");
+    kill(child, SIGKILL);
+    if (waitpid(child, &status, 0) != child || !WIFSIGNALED(status))
+        return wrong("the long window had ended");
+    return tell_driver("bind", name) ? wrong("bind") : 0;
+}
+
 /* A device that is unbound is used no more, and one that comes back is used again. */
 static int device(const char *module, const char *id) {
     static char answer[1 << 20];
@@ -230,6 +271,8 @@ static int device(const char *module, const char *id) {
     snprintf(parameters, sizeof(parameters), "dma_pci=%s", id);
     if (load_with(module, parameters) || bound_device(name, sizeof(name)))
         return wrong("loading with a PCI device");
+    if (unbound_beside_a_window(name))
+        return 1;
     fd = open(CELL, O_RDWR);
     for (i = 0; i < 12; i++) {
         int gone = i / 4 == 1, error;
@@ -252,9 +295,109 @@ static int device(const char *module, const char *id) {
     return 0;
 }
 
+/* Requests that last, by what they spend their time in. One without a window is killed while its cell is prepared. */
+static const struct request {
+    const char *name, *cell, *window;
+} requests[] = {
+    {"empty", CELL_LINES, "cpus=0"},
+    {"batch", "operation=add\nform=atomic_add\nwidth=64\nwork=1000000\n", "cpus=0\nbatch=150000"},
+    {"contended", "operation=add\nform=atomic_add\nwidth=64\nthreads=2\ncontender=same_line\ncontender_iters=1000000\n",
+     "cpus=0,1"},
+    {"percpu", "operation=percpu_add\nform=this_cpu_add\nwidth=64\nslots=64\nwork=1000000\nwork_kind=memory\n", "cpus=0"},
+    {"spinlock", "operation=readers_pair\nform=spinlock\nwidth=8\nthreads=2\ncontender=same_line\ndelay=500000\n",
+     "cpus=0,1"},
+    {"mutex", "operation=readers_pair\nform=mutex\nwidth=8\nthreads=2\ncontender=same_line\ndelay=1000000\n", "cpus=0,1"},
+    {"rwsem",
+     "operation=readers_pair\nform=rwsem\nwidth=8\nthreads=2\ncontender=same_line\nupdater=synchronize\ndelay=1000000\n",
+     "cpus=0,1"},
+    {"grace_rcu",
+     "operation=readers_grace\nform=rcu\nwidth=8\nthreads=2\ncontender=same_line\nupdater=synchronize\ndelay=1000000\n",
+     "cpus=0,1"},
+    {"grace_srcu",
+     "operation=readers_grace\nform=srcu\nwidth=8\nthreads=2\ncontender=same_line\nupdater=synchronize\ndelay=1000000\n",
+     "cpus=0,1"},
+    {"grace_tasks_trace",
+     "operation=readers_grace\nform=tasks_trace\nwidth=8\nthreads=2\ncontender=same_line\nupdater=synchronize\ndelay=1000000\n",
+     "cpus=0,1"},
+    {"lookup",
+     "operation=readers_lookup\nform=typesafe_lock\nwidth=8\nthreads=2\ncontender=same_line\nupdater=replace\ninstances=16384\n"
+     "delay=400000\n",
+     "cpus=0,1"},
+    {"list", "operation=dma_map\nform=dma_sg\nwidth=8\nentries=16\nentry_bytes=4194304\n", "cpus=0"},
+    {"prepare_lines", "operation=add\nform=atomic_add\nwidth=64\nlines=4096\n", NULL},
+    {"prepare_srcu", "operation=readers_pair\nform=srcu\nwidth=8\nlines=4096\n", NULL},
+    {"prepare_lookups", "operation=readers_lookup\nform=typesafe_ref\nwidth=8\nlines=64\ninstances=16384\n", NULL},
+    {"prepare_list", "operation=dma_map\nform=dma_sg\nwidth=8\nentries=16\nentry_bytes=4194304\n", NULL},
+};
+
+/* In a child: the request, again and again until the child is killed; it writes to `begun` before the part that is asked about. */
+static pid_t begin(const struct request *request, int begun) {
+    static char answer[1 << 20], prepare[1024], window[256];
+    pid_t child = fork();
+    int fd;
+
+    if (child)
+        return child;
+    snprintf(prepare, sizeof(prepare), "prepare 0\n%s", request->cell);
+    snprintf(window, sizeof(window), "window 0\n%s\nwindow_us=10000000\nlimit_ms=60000\n", request->window);
+    fd = open(CELL, O_RDWR);
+    if (fd < 0 || (request->window && ask(fd, prepare, answer, sizeof(answer))) || write(begun, "b", 1) != 1)
+        _exit(1);
+    while (!ask(fd, request->window ? window : prepare, answer, sizeof(answer)))
+        ;
+    printf("guest: %s: %s\n", request->name, answer);
+    _exit(1);
+}
+
+/* Kills a request `ms` after it has begun; how long it lasted from there, in us, or -1. */
+static long last_us(const struct request *request, long ms) {
+    int begun[2], status;
+    double start;
+    pid_t child;
+    char byte;
+
+    if (pipe(begun))
+        return -1;
+    child = begin(request, begun[1]);
+    close(begun[1]);
+    if (child < 0 || read(begun[0], &byte, 1) != 1)
+        return -1;
+    close(begun[0]);
+    sleep_ms(ms);
+    start = now_s();
+    kill(child, SIGKILL);
+    if (waitpid(child, &status, 0) != child || !WIFSIGNALED(status))
+        return -1;
+    return (long)((now_s() - start) * 1e6);
+}
+
+/* Kills every request at several moments, and says the longest that each lasted. */
+static int killed(const char *module) {
+    static const long moments_ms[] = {0, 3, 11, 47};
+    unsigned int i, moment;
+
+    if (load(module))
+        return wrong("load");
+    for (i = 0; i < sizeof(requests) / sizeof(*requests); i++) {
+        long worst = 0;
+
+        for (moment = 0; moment < sizeof(moments_ms) / sizeof(*moments_ms); moment++) {
+            long us = last_us(&requests[i], moments_ms[moment]);
+
+            if (us < 0)
+                return wrong(requests[i].name);
+            worst = us > worst ? us : worst;
+        }
+        printf("killed request=%s us=%ld\n", requests[i].name, worst);
+    }
+    return unload() ? wrong("unload") : 0;
+}
+
 int main(int argc, char **argv) {
     if (mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL) && errno != EBUSY)
         return wrong("debugfs");
+    if (argc == 3 && !strcmp(argv[2], "killed"))
+        return killed(argv[1]);
     if (argc == 3)
         return device(argv[1], argv[2]);
     if (argc != 2 || load(argv[1]))

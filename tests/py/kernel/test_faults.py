@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -95,10 +96,11 @@ def boot(
     guest: list[str] | None,
     *more: str,
     changes: dict[str, tuple[str, str]] | None = None,
+    arch: str = ARCH,
 ) -> Machine:
     """Debian's kernel with the module, or with a copy of it with changes."""
     try:
-        tree = kernels.fetch(SERIES, ARCH, ROOT / "build")
+        tree = kernels.fetch(SERIES, arch, ROOT / "build")
         if changes:
             subprocess.run(
                 ["make", "-s", "-C", str(ROOT / "kmod"), "tree", f"DEST={out / 'module'}"],
@@ -110,13 +112,13 @@ def boot(
                 text = source.read_text()
                 assert text.count(right) == 1, name
                 source.write_text(text.replace(right, wrong))
-        kernels.build(SERIES, ARCH, out / "module")
+        kernels.build(SERIES, arch, out / "module")
     except Unavailable as missing:
         pytest.skip(str(missing))
-    init = machine.program(ROOT / "tests/system/init.c", ARCH, out)
+    init = machine.program(ROOT / "tests/system/init.c", arch, out)
     if guest:
-        guest = [str(machine.program(ROOT / "tests/kernel/guest.c", ARCH, out)), *guest]
-    return Machine(tree / "vmlinuz", ARCH, out / "module", init, guest, more=more)
+        guest = [str(machine.program(ROOT / "tests/kernel/guest.c", arch, out)), *guest]
+    return Machine(tree / "vmlinuz", arch, out / "module", init, guest, more=more)
 
 
 @pytest.fixture(scope="module")
@@ -229,6 +231,23 @@ def test_a_pci_device_may_go_away_and_come_back(tmp_path):
     try:
         assert "@@exit 0 0" in booted.before, "\n".join(booted.before[-30:])
         assert not booted.warnings(), "\n".join(booted.log[-60:])
+    finally:
+        booted.close()
+
+
+def test_a_request_that_is_killed_at_any_moment_ends_within_100_ms(tmp_path):
+    """The machine's clock counts executed instructions, a nanosecond each, so the host's load is
+    not in it. A grace period of the kernel's own cannot be ended early."""
+    counted = ("-icount", "shift=0,sleep=off")
+    booted = boot(tmp_path, ["/linewright.ko", "killed"], *counted, arch="arm64")
+    try:
+        said = "\n".join(booted.before)
+        assert "@@exit 0 0" in said, said[-4000:]
+        lasted = dict(re.findall(r"^killed request=(\w+) us=(\d+)$", said, re.MULTILINE))
+        assert len(lasted) >= 16
+        limits = {name: 1_000_000 if name.startswith("grace_") else 100_000 for name in lasted}
+        assert not {name: us for name, us in lasted.items() if int(us) > limits[name]}, lasted
+        assert not booted.warnings()
     finally:
         booted.close()
 
