@@ -16,7 +16,7 @@ import typer
 from linewright import __version__
 from linewright.commands import Grouped, register_all
 from linewright.errors import BAD_REQUEST, DONE, INCOMPLETE, LinewrightError
-from linewright.show.console import likeness, note
+from linewright.show.output import likeness, note
 
 app = typer.Typer(
     cls=Grouped,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -226,3 +226,14 @@ def about_times(value: float, low: float, high: float) -> str:
     """``2.5 times (2.3 to 2.8)``."""
     middle, span = multiple(value), multiple(low, high)
     return middle if " to " not in span else f"{middle} ({span.removesuffix(' times')})"
+
+
+def cpu_text(cpus: Iterable[int]) -> str:
+    """``0-3,8`` of CPU numbers in any order."""
+    ranges: list[list[int]] = []
+    for cpu in sorted(set(cpus)):
+        if ranges and cpu == ranges[-1][1] + 1:
+            ranges[-1][1] = cpu
+        else:
+            ranges.append([cpu, cpu])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)

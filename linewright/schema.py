@@ -13,7 +13,65 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from linewright.architectures import NAMES
+
+class Architecture(Struct, frozen=True, kw_only=True):
+    """One architecture, by the name that the probe and the records have."""
+
+    name: str
+    word_bits: int = 64
+    """Width of a general register."""
+    uname: tuple[str, ...] = ()
+    """Machines as ``uname -m`` names them; none: no static probe is built for it."""
+    elf: str = ""
+    """``e_machine`` of its programs, as pyelftools names it."""
+    triplet: str = ""
+    """Debian's name of it, which the folders of its libraries have."""
+    library_folder: str = "lib64"
+    forms_differ: bool = False
+    """Whether an operation has several forms in the library, among which LINEWRIGHT_ATOMICS
+    chooses."""
+    far_atomics: bool = False
+    """Whether an atomic may be performed outside of the core, so that single lines are judged."""
+
+
+ARCHITECTURES = (
+    Architecture(
+        name="x86_64", uname=("x86_64", "amd64"), elf="EM_X86_64", triplet="x86_64-linux-gnu"
+    ),
+    Architecture(
+        name="i386",
+        word_bits=32,
+        uname=("i386", "i486", "i586", "i686"),
+        elf="EM_386",
+        triplet="i386-linux-gnu",
+        library_folder="lib32",
+    ),
+    Architecture(
+        name="arm64",
+        uname=("aarch64", "arm64"),
+        elf="EM_AARCH64",
+        triplet="aarch64-linux-gnu",
+        forms_differ=True,
+        far_atomics=True,
+    ),
+    Architecture(name="generic"),
+)
+"""The last one stands for every architecture without an entry."""
+ARCHITECTURE_NAMES = tuple(architecture.name for architecture in ARCHITECTURES)
+PROBED = tuple(architecture.name for architecture in ARCHITECTURES if architecture.uname)
+"""Those that static probes are built for."""
+
+
+def architecture_of(name: str) -> Architecture:
+    """The entry of a name; ``generic`` for one that is not in the list."""
+    return next((a for a in ARCHITECTURES if a.name == name), ARCHITECTURES[-1])
+
+
+def architecture_of_machine(machine: str) -> str:
+    """The architecture of a machine as ``uname -m`` names it; empty where there is no probe for
+    it."""
+    return next((a.name for a in ARCHITECTURES if machine in a.uname), "")
+
 
 VERSIONS = {"plan": (2,), "context": (2,), "record": (2, 3)}
 """Versions of each shape that are read, the last of them written; a reader refuses every other and
@@ -422,7 +480,7 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Launches that the plan asks for; 0 where that is not known."""
     tool_version: str
     compiler: str
-    arch: Literal[NAMES]
+    arch: Literal[ARCHITECTURE_NAMES]
     cpu_model: str
     cpu_ids: list[str]
     """MIDR_EL1 of each core type, or x86 family-model-stepping."""

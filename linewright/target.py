@@ -9,9 +9,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from linewright import architectures
 from linewright.forms import Form
-from linewright.schema import Context, Cpu, Plan, Record
+from linewright.schema import Context, Cpu, Plan, Record, architecture_of
 
 
 class Topology(Struct, frozen=True, kw_only=True):
@@ -25,7 +24,7 @@ class Topology(Struct, frozen=True, kw_only=True):
     @property
     def word_bits(self) -> int:
         """Width of the architecture's registers."""
-        return architectures.of(self.arch).word_bits
+        return architecture_of(self.arch).word_bits
 
     def usable(self) -> list[int]:
         """Numbers of the CPUs that the process may run on."""

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Quantities as text, as people type and read them: durations, percentages, CPU lists,
-nanoseconds."""
+"""Quantities as people type them: durations, percentages, names of events, CPU lists; and durations
+as they read them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from linewright.errors import UserError
+from linewright.numbers import cpu_text
 
 _SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _NUMBER = re.compile(r"([0-9]{1,12}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})\s*([a-z%]*)", re.ASCII)
@@ -94,17 +94,6 @@ def cpu_list(text: str, where: str) -> list[int]:
             f"CPU named twice: {cpu_text(repeated) or 'in a long list'}", where, "each CPU once"
         )
     return cpus
-
-
-def cpu_text(cpus: Iterable[int]) -> str:
-    """``0-3,8`` of CPU numbers in any order."""
-    ranges: list[list[int]] = []
-    for cpu in sorted(set(cpus)):
-        if ranges and cpu == ranges[-1][1] + 1:
-            ranges[-1][1] = cpu
-        else:
-            ranges.append([cpu, cpu])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)
 
 
 def duration_text(seconds: float) -> str:

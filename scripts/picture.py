@@ -22,7 +22,7 @@ from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME, Termin
 from linewright.analysis import loading
 from linewright.errors import LinewrightError
 from linewright.say.machine_document import documents
-from linewright.show.console import WIDEST, note
+from linewright.show.output import WIDEST, note
 from linewright.show.terminal import print_documents
 
 THEMES = {"light": DEFAULT_TERMINAL_THEME, "dark": SVG_EXPORT_THEME}

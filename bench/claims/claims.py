@@ -37,8 +37,8 @@ from linewright.analysis import findings, summarise  # noqa: E402
 from linewright.analysis.questions import ask  # noqa: E402
 from linewright.compare import from_files  # noqa: E402
 from linewright.compare.changes import compare  # noqa: E402
+from linewright.say.document import render_all  # noqa: E402
 from linewright.say.machine_document import documents  # noqa: E402
-from linewright.say.sentence import render_all  # noqa: E402
 
 PROMISED = 0.05
 """Share of runs that may hold a false claim."""

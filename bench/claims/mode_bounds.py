@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT)]
 
 import numpy as np  # noqa: E402
 
-from linewright.analysis.modes import (  # noqa: E402
+from linewright.analysis.intervals import (  # noqa: E402
     BOUNDS,
     FALSE_ALARM,
     GAPS_SHARE,

@@ -32,9 +32,9 @@ from simulated import RECORDED_VM, Noise, noise_of, series  # noqa: E402
 
 from linewright.analysis.comparison import Judgement, holm, judge  # noqa: E402
 from linewright.analysis.contrast import Contrast, paired_t_by_rounds  # noqa: E402
+from linewright.analysis.control import pool_components  # noqa: E402
 from linewright.analysis.looks import at_look  # noqa: E402
 from linewright.analysis.questions import QUESTIONS  # noqa: E402
-from linewright.analysis.variance_components import pool_components  # noqa: E402
 
 ASKED = QUESTIONS["forms"]
 LAUNCHES = 5

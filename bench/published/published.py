@@ -36,7 +36,7 @@ from linewright.forms import listed  # noqa: E402
 from linewright.records import files  # noqa: E402
 from linewright.records.bounded import number, read_text, table  # noqa: E402
 from linewright.schema import Cell, Context, Quantiles, Record  # noqa: E402
-from linewright.show.formats import csv_text  # noqa: E402
+from linewright.show.output import csv_text  # noqa: E402
 
 COLUMNS = ("form", "contender", "contender_iters", "work_iters", "p50_ns", "p95_ns", "p99_ns")
 REASON = (

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from linewright.analysis.comparison import Comparison, Side
 from linewright.analysis.summary import Summary
-from linewright.families import SPACING
+from linewright.forms import SPACING
 from linewright.schema import Situation
 
 LINE = 64

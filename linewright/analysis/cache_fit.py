@@ -24,11 +24,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from linewright.analysis import distributions
 from linewright.analysis.comparison import FEWEST_LAUNCHES, Comparison, Side
-from linewright.analysis.intervals import CONFIDENCE
+from linewright.analysis.intervals import CONFIDENCE, t_quantile
 from linewright.analysis.summary import Summary, grouped
-from linewright.families import CACHE, DMA
+from linewright.forms import CACHE, DMA
 from linewright.schema import Cell, Estimate
 
 TRAPPED_NS = 200.0
@@ -109,7 +108,7 @@ def _fit(group: Group, members: Sequence[Summary], line_bytes: int) -> Fit | Non
     misses = scaled @ values - 1
     variance = float(misses @ misses) / free
     errors = np.sqrt(np.maximum(np.diag(np.linalg.pinv(scaled.T @ scaled)) * variance, 0))
-    reach = distributions.t_quantile(free, (1 + CONFIDENCE) / 2) * errors
+    reach = t_quantile(free, (1 + CONFIDENCE) / 2) * errors
     line, entry, wait = (
         Estimate(value=float(v), low=float(v - r), high=float(v + r))
         for v, r in zip(values, reach, strict=True)

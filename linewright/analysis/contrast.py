@@ -24,8 +24,17 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct
 
-from linewright.analysis import distributions
-from linewright.analysis.intervals import BAND, CONFIDENCE, bounded_exp, median
+from linewright.analysis.intervals import (
+    BAND,
+    CONFIDENCE,
+    bounded_exp,
+    median,
+    normal_quantile,
+    signed_rank_bound,
+    signed_rank_cdf,
+    t_cdf,
+    t_quantile,
+)
 from linewright.analysis.summary import Summary
 from linewright.schema import Interval
 
@@ -141,8 +150,8 @@ def _contrast(
     confidence: float = CONFIDENCE,
 ) -> Contrast:
     error = spread * leverage
-    reach = distributions.t_quantile(degrees, (1 + confidence) / 2) * error
-    p = 2 * distributions.t_cdf(degrees, -abs(mean) / error) if error > 0 else float(mean == 0)
+    reach = t_quantile(degrees, (1 + confidence) / 2) * error
+    p = 2 * t_cdf(degrees, -abs(mean) / error) if error > 0 else float(mean == 0)
     ends = (mean, mean - reach, mean + reach)
     value, low, high = map(bounded_exp, ends) if scale == "ratio" else ends
     return Contrast(
@@ -254,7 +263,7 @@ def signed_rank(
     value, low, high = signed_rank_interval(d, confidence)
     # What the interval's width stands for: wild runs move it as little as the interval.
     bounded = high < math.inf
-    deviations = -2 * distributions.normal_quantile((1 - confidence) / 2)
+    deviations = -2 * normal_quantile((1 - confidence) / 2)
     return Contrast(
         scale="ratio",
         value=bounded_exp(value),
@@ -262,7 +271,7 @@ def signed_rank(
         high=bounded_exp(high) if bounded else math.inf,
         launches=n,
         paired=True,
-        p=min(1.0, 2 * distributions.signed_rank_cdf(n, min(below, above))),
+        p=min(1.0, 2 * signed_rank_cdf(n, min(below, above))),
         spread=(high - low) / deviations * math.sqrt(n) if bounded else float(d.std()),
         leverage=1 / math.sqrt(n),
         degrees=n - 1,
@@ -283,7 +292,7 @@ def signed_rank_interval(
     confidence."""
     means, k = (
         _pair_means(values),
-        distributions.signed_rank_bound(values.size, (1 - confidence) / 2),
+        signed_rank_bound(values.size, (1 - confidence) / 2),
     )
     ends = (float(means[k]), float(means[-1 - k])) if k >= 0 else (-math.inf, math.inf)
     return (median(means), *ends)

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from linewright import architectures
 from linewright.analysis.comparison import Comparison, Judgement, judge
 from linewright.analysis.control import identical_to, noise_group_of
 from linewright.analysis.findings import findings
 from linewright.analysis.loading import summarise
 from linewright.analysis.questions import QUESTIONS, ask
 from linewright.analysis.summary import Summary
-from linewright.families import ONE_LINE, family_of
-from linewright.schema import Context, Plan, Record
+from linewright.forms import ONE_LINE, family_of
+from linewright.schema import Context, Plan, Record, architecture_of
 
 LOOK = 0.05 / 0.9
 """Of a question's error rate, what one look before the end may spend: so little that the end keeps
@@ -60,7 +59,7 @@ def _compared(summaries: Sequence[Summary]) -> Iterable[tuple[Comparison, bool]]
     """Every comparison, and whether a setting may be advised by it."""
     arch = {s.machine_id: s.arch for s in summaries}
     for f in findings(summaries):
-        far = architectures.of(arch[f.machine_id]).far_atomics
+        far = architecture_of(arch[f.machine_id]).far_atomics
         advised = far and family_of(f.operation) is ONE_LINE
         for r in f.rows:
             yield r, advised

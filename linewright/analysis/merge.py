@@ -16,6 +16,9 @@ import numpy as np
 
 from linewright.analysis.intervals import (
     BAND,
+    LINE_ALARM,
+    LINE_SHARE,
+    Mode,
     ValueGroups,
     between,
     finite,
@@ -23,13 +26,8 @@ from linewright.analysis.intervals import (
     median,
     median_of,
     medians_of,
-    repeat_interval,
-)
-from linewright.analysis.modes import (
-    LINE_ALARM,
-    LINE_SHARE,
-    Mode,
     modes,
+    repeat_interval,
 )
 from linewright.analysis.summary import (
     LAUNCH,

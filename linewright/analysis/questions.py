@@ -3,7 +3,7 @@
 difference two costs are the same, which share of the error budget, and how many launches.
 
 The first cell of a pair is taken over, or minus, the second.  What is compared with is fixed
-beforehand (linewright.families), so that no comparison is chosen by its result.  A question is
+beforehand (linewright.forms), so that no comparison is chosen by its result.  A question is
 asked by `ask`, which gives comparisons; one correction covers all of a question's.
 
 Limits that call nothing cheaper, slower or the same stand with their rules: of the loop's control
@@ -38,11 +38,10 @@ from linewright.analysis.control import (
     identical_to,
     kind_of,
     noise_group_of,
+    pool_components,
 )
 from linewright.analysis.summary import DISTRUSTED, Summary, figure_of, grouped
-from linewright.analysis.variance_components import pool_components
-from linewright.families import BASELINES, FLOORS, default_of, family_of
-from linewright.forms import made_of
+from linewright.forms import BASELINES, CACHE, FLOORS, SPACING, default_of, family_of, made_of
 from linewright.schema import Cell, Situation
 
 Pairs = list[tuple[Summary, Summary]]
@@ -158,8 +157,10 @@ def of_operations(summaries: Sequence[Summary]) -> Pairs:
         usable, lambda s: s.cell.situation.without("lines", "width_bits", "params", "work")
     )
     pairs = [pair for own in situations.values() for pair in _operations(own)]
-    pairs += itertools.combinations(cache_fit.longest_lists(usable), 2)
-    return pairs + bytes_apart.pairs(summaries)
+    present = {family_of(s.cell.operation).name for s in summaries}
+    if CACHE.name in present:
+        pairs += itertools.combinations(cache_fit.longest_lists(usable), 2)
+    return pairs + (bytes_apart.pairs(summaries) if SPACING.name in present else [])
 
 
 def of_waits(summaries: Sequence[Summary]) -> Pairs:

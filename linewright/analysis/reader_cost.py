@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from linewright.analysis.comparison import Comparison
 from linewright.analysis.summary import Summary, grouped
-from linewright.families import READERS, default_of, family_of
+from linewright.forms import READERS, default_of, family_of
 from linewright.schema import Cell, Estimate, Situation
 
 SCALED = ("readers_pair", "readers_shape", "readers_floor", "readers_lookup")

@@ -12,10 +12,8 @@ from typing import TypeVar
 import numpy as np
 from msgspec import Struct
 
-from linewright.analysis.intervals import median, median_of
-from linewright.analysis.modes import Mode
-from linewright.families import BASELINES, DMA
-from linewright.forms import made_of
+from linewright.analysis.intervals import Mode, median, median_of
+from linewright.forms import BASELINES, DMA, made_of
 from linewright.schema import Cell, DrawnCosts, Interval, Quantiles
 
 T = TypeVar("T")

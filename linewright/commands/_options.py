@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Arguments and options that several commands have, and the refusal of records in which nothing is
-finished."""
+"""Arguments and options that several commands have."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from linewright.errors import UserError, nothing_finished
+from linewright.errors import UserError
 from linewright.plans.definition import Parameter
 from linewright.wings import load, wings
 
@@ -71,12 +70,6 @@ def set_option(parameters: Sequence[Parameter]) -> Any:
     return Annotated[
         list[str] | None, typer.Option("--set", help=f"KEY=VALUE, repeatable: {', '.join(about)}.")
     ]
-
-
-def require(count: int, files: Sequence[str], what: str) -> None:
-    """Refuse files in which no cell is finished; `what` was to be done with them."""
-    if not count:
-        raise nothing_finished(files[0], what)
 
 
 def words_of(options: dict[str, object]) -> list[str]:

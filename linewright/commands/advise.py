@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import sys
 
-from linewright.commands._options import AsJson, Every, Records, require
-from linewright.errors import DONE
-from linewright.show.console import console_for, note, print_json
+from linewright.commands._options import AsJson, Every, Records
+from linewright.errors import DONE, nothing_finished
+from linewright.show.output import console_for, note, print_json
 
 ORDER = 21
 
@@ -21,7 +21,8 @@ def advise(files: Records, every: Every = False, as_json: AsJson = False) -> int
     from linewright.show.terminal import print_advice
 
     loaded = loading.load(files, note)
-    require(len(loaded.summaries), files, "advise on")
+    if not loaded.summaries:
+        raise nothing_finished(files[0], "advise on")
     contexts = list(loaded.contexts.values())
     said = documents(loaded.summaries, contexts, "evidence")
     if as_json:

@@ -15,8 +15,7 @@ from linewright import units
 from linewright.commands._options import AsJson, Only, words_of
 from linewright.errors import DIFFERENT, DONE, check_range, choice, contradiction
 from linewright.records import files as records
-from linewright.show.console import console_for, note, print_json
-from linewright.show.formats import asked_format, check_folder, write
+from linewright.show.output import asked_format, check_folder, console_for, note, print_json, write
 
 ORDER = 2
 FORMATS = ("table", "csv")
@@ -142,12 +141,12 @@ def _print(found, form: str, rest: str) -> None:
         said = comparison_document.document(found, every=True)
         print_json(comparison_document.for_programs(found) | {"document": said})
     elif form == "csv":
-        from linewright.show.formats import csv_of
+        from linewright.show.output import csv_of
 
         rows = comparison_document.rows_for_programs(found)
         sys.stdout.write(csv_of(rows))
     else:
-        from linewright.show.text_tables import print_tables
+        from linewright.show.terminal import print_tables
 
         said = comparison_document.document(found, every=not rest)
         print_tables(said, console_for(sys.stdout), rest)

@@ -12,7 +12,7 @@ import typer
 
 from linewright.commands._options import AsJson
 from linewright.errors import DONE
-from linewright.show.console import console_for, print_json
+from linewright.show.output import console_for, print_json
 
 ORDER = 13
 
@@ -43,7 +43,7 @@ def inspect(
     from linewright.elf import libraries, lock_calls
     from linewright.elf.inspection import inspect as look
     from linewright.say import inspection_document
-    from linewright.show.text_tables import print_tables
+    from linewright.show.terminal import print_tables
 
     found = look(path)
     locks = lock_calls.of_program(path)

@@ -18,7 +18,7 @@ from linewright.numbers import ABSENT
 from linewright.plans.estimate import estimate_s
 from linewright.plans.request import Request, build, plan_text, resolve
 from linewright.run.registry import open_target
-from linewright.show.console import console_for, print_json, width_of
+from linewright.show.output import console_for, print_json, width_of
 from linewright.target import Target
 from linewright.units import duration_text
 
@@ -99,7 +99,7 @@ def _entry(name: str, target: Target) -> dict[str, Any]:
 def _print_plans(entries: list[dict[str, Any]]) -> None:
     # These import NumPy.
     from linewright.say.document import TextTable
-    from linewright.show.text_tables import table
+    from linewright.show.terminal import table
 
     rows = []
     for entry in entries:

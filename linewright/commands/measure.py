@@ -16,6 +16,7 @@ import typer
 
 from linewright import plans, wings
 from linewright.commands import compare as compare_command
+from linewright.commands import show as show_command
 from linewright.commands._options import AsJson, Only, plans_named, targets_named, words_of
 from linewright.errors import BAD_REQUEST, DONE, RunError, UserError, contradiction
 from linewright.plans.estimate import LAUNCH_S, cells_s
@@ -37,8 +38,7 @@ from linewright.run.probe_questions import digest
 from linewright.run.registry import LocalTarget, ProbeTarget, examples, open_target
 from linewright.schema import Context, Plan, Record
 from linewright.show import progress
-from linewright.show.console import note
-from linewright.show.formats import FORMATS, asked_format, form_and_view
+from linewright.show.output import FORMATS, asked_format, form_and_view, note
 from linewright.target import Done, Progress, Target
 
 if TYPE_CHECKING:
@@ -435,10 +435,9 @@ def _show(contexts: list[Context], rows: list[Record], form: str) -> None:
         return
     # Imports NumPy, which takes longer than a refusal or the help may.
     from linewright.analysis import summarise
-    from linewright.commands import _result_formats as result_formats
 
     summaries = summarise(contexts, rows)
-    result_formats.show_summaries(summaries, contexts, *form_and_view(form, False))
+    show_command.show_summaries(summaries, contexts, *form_and_view(form, False))
 
 
 def _take(

@@ -12,16 +12,14 @@ from typing import Annotated
 import msgspec
 import typer
 
-from linewright.architectures import PROBED, of
 from linewright.commands._options import become, plans_named
 from linewright.errors import DONE, UserError, cannot_write
 from linewright.forms import Form
 from linewright.plans.request import Request, build
 from linewright.run import probe_questions
 from linewright.run.programs import NAME, find_probe
-from linewright.schema import Cpu
-from linewright.show.console import note
-from linewright.show.formats import open_new
+from linewright.schema import PROBED, Cpu, architecture_of
+from linewright.show.output import note, open_new
 from linewright.target import Topology
 
 ORDER = 44
@@ -137,7 +135,7 @@ class UnprobedMachine:
     def _shares_generic(self, form: Form) -> bool:
         """As `belongs_to` in wire/forms.hpp: generic forms wider than a register are no
         instruction."""
-        return form.arch == "generic" and form.width_bits <= of(self._arch).word_bits
+        return form.arch == "generic" and form.width_bits <= architecture_of(self._arch).word_bits
 
     def topology(self) -> Topology:
         cpus = [Cpu(cpu=n, core=n, l3=0, socket=0, node=0, allowed=True) for n in range(CPUS)]

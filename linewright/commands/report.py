@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 
 from linewright.errors import DONE, UserError, cannot_write
-from linewright.show.console import note
-from linewright.show.formats import check_folder
+from linewright.show.output import check_folder, note
 from linewright.wings import need_extra
 
 ORDER = 3

@@ -14,7 +14,7 @@ from linewright import policy
 from linewright.commands._options import ProgramArgument, become
 from linewright.errors import UserError
 from linewright.say.words import problem_text
-from linewright.show.console import note
+from linewright.show.output import note
 from linewright.trial import interposed_locks, switching
 
 ORDER = 12

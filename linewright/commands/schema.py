@@ -11,7 +11,7 @@ import typer
 from linewright import wings
 from linewright.errors import DONE, choice
 from linewright.schema import schemas
-from linewright.show.console import print_json
+from linewright.show.output import print_json
 from linewright.trial.trial_file import schemas as trial_schemas
 
 ORDER = 45

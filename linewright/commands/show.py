@@ -4,24 +4,34 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from linewright.commands._options import AsJson, Every, Only, Records, require
-from linewright.errors import DONE, UserError
-from linewright.show.console import note
-from linewright.show.formats import (
+from linewright.commands._options import AsJson, Every, Only, Records
+from linewright.errors import DONE, UserError, nothing_finished
+from linewright.show.output import (
     FORMATS,
     PARQUET,
     View,
     asked_format,
     check_folder,
     check_new,
+    console_for,
+    csv_of,
     form_and_view,
+    note,
+    parquet_of,
+    print_json,
     written,
 )
 from linewright.wings import need_extra
+
+if TYPE_CHECKING:
+    from linewright.analysis import Summary
+    from linewright.records.store import Store
+    from linewright.schema import Context
 
 ORDER = 1
 
@@ -57,17 +67,91 @@ def show(
         check_new(output)
         check_folder(output)
     from linewright.analysis import loading
-    from linewright.commands import _result_formats as result_formats
     from linewright.records import store
 
     with store.Store(files, note, only or ()) as stored:
         stored.read()
-        require(len(stored), files, "show")
+        if not len(stored):
+            raise nothing_finished(files[0], "show")
         contexts = list(stored.contexts.values())
         summaries = loading.summarised(stored).summaries
         with written(output):
             if view == View.WHY:
-                result_formats.show_why(why, summaries, stored)
+                show_why(why, summaries, stored)
             else:
-                result_formats.show_summaries(summaries, contexts, form, view)
+                show_summaries(summaries, contexts, form, view)
     return DONE
+
+
+MOST_NAMED = 8
+"""Cells that a refusal names before it counts the rest."""
+
+
+def show_summaries(
+    summaries: Sequence[Summary], contexts: Sequence[Context], form: str, view: View = View.SCREEN
+) -> None:
+    """Print summaries as CSV, Parquet, JSON or, in the format ``table``, as `view` says."""
+    from linewright.say import cell_rows
+    from linewright.say.machine_document import documents, for_programs
+    from linewright.show import plain
+    from linewright.show.terminal import print_cells, print_documents
+
+    if form == "csv":
+        sys.stdout.write(csv_of(cell_rows.of_cells(summaries)))
+    elif form == PARQUET:
+        sys.stdout.buffer.write(parquet_of(contexts, cell_rows.of_cells(summaries)))
+    elif form == "json":
+        print_json(for_programs(summaries, contexts))
+    elif view == View.ALL:
+        console = console_for(sys.stdout)
+        print_cells(documents(summaries, contexts, "cells"), console)
+    elif view == View.PLAIN:
+        sys.stdout.write(
+            "".join(f"{line}\n" for line in plain.lines(documents(summaries, contexts)))
+        )
+    else:
+        print_documents(documents(summaries, contexts), console_for(sys.stdout))
+    sys.stdout.flush()
+
+
+def show_why(wanted: str, summaries: Sequence[Summary], stored: Store) -> None:
+    """Print what stands behind the one cell that `wanted` names, an id or parts of one; UserError
+    unless it is one."""
+    from linewright.analysis.machine_answers import machines_with_answers
+    from linewright.records.store import matches
+    from linewright.say import cell_document
+    from linewright.show.terminal import print_tables
+
+    found = [s for s in summaries if s.id == wanted] or [
+        s for s in summaries if matches(s.id, wanted)
+    ]
+    if not found:
+        raise UserError(
+            f"no cell fits {wanted!r}",
+            "--why",
+            "linewright show --format csv FILE lists every cell's id",
+        )
+    if len({s.id for s in found}) > 1:
+        names = list(dict.fromkeys(s.id for s in found))
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        raise UserError(
+            f"{len(names)} cells fit {wanted!r}",
+            "--why",
+            f"one of: {', '.join(names[:MOST_NAMED])}{more}",
+        )
+    console = console_for(sys.stdout)
+    records = {
+        (machine, rows[0].id): rows
+        for machine, rows in stored.groups()
+        if rows[0].id == found[0].id
+    }
+    for number, summary in enumerate(found):
+        if number:
+            console.print()
+        (machine,) = machines_with_answers(
+            [s for s in summaries if s.machine_id == summary.machine_id], stored.contexts
+        )
+        own = records[(summary.machine_id, summary.id)]
+        said = cell_document.document(summary, own, stored.contexts, machine)
+        print_tables(said, console)
+    sys.stdout.flush()

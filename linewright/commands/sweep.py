@@ -17,7 +17,7 @@ from linewright.errors import DONE, UserError, cannot_write
 from linewright.plans.definition import Parameter, values_of
 from linewright.records import bounded
 from linewright.run.programs import find_workload
-from linewright.show.console import console_for, note
+from linewright.show.output import console_for, note
 
 if TYPE_CHECKING:
     from linewright.trial.workload_sweep import SweepRun
@@ -39,6 +39,8 @@ WORKLOADS = typer.Argument(
     autocompletion=kinds_named,
 )
 
+SweepSetOption = set_option(PARAMETERS)
+
 
 def sweep(
     programs: Annotated[list[str] | None, WORKLOADS] = None,
@@ -58,11 +60,11 @@ def sweep(
             "their setting is the baseline.",
         ),
     ] = None,
-    more: set_option(PARAMETERS) = None,
+    more: SweepSetOption = None,
 ) -> int:
     """Sweep workloads over thread counts: threads × option off and on, with intervals."""
     from linewright.say.trial_document import name_alone, sweep_document, too_few
-    from linewright.show.text_tables import print_tables
+    from linewright.show.terminal import print_tables
     from linewright.trial import workload_sweep as engine
 
     values = values_of(PARAMETERS, more or (), "sweep")

@@ -10,10 +10,9 @@ from rich.text import Text
 
 from linewright import numbers
 from linewright.errors import DONE
-from linewright.numbers import ABSENT
+from linewright.numbers import ABSENT, cpu_text
 from linewright.run.registry import open_target
-from linewright.show.console import console_for
-from linewright.units import cpu_text
+from linewright.show.output import console_for
 
 ORDER = 20
 COLUMNS = ("core", "cluster", "l3", "socket", "node", "capacity", "midr")
@@ -25,7 +24,7 @@ def topology() -> int:
     """Show this machine's CPUs and the placement classes between them."""
     # These import NumPy.
     from linewright.say.document import TextTable
-    from linewright.show.text_tables import table
+    from linewright.show.terminal import table
 
     found = open_target("local").topology()
     console = console_for(sys.stdout)

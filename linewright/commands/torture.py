@@ -59,11 +59,14 @@ class TortureCounts(Struct, frozen=True, kw_only=True):
     errors: int
 
 
+TortureSetOption = set_option(PARAMETERS)
+
+
 def torture(
     subject: Annotated[
         str, typer.Argument(metavar="srcu", help="What to torture.", show_default=False)
     ],
-    settings: set_option(PARAMETERS) = None,
+    settings: TortureSetOption = None,
 ) -> int:
     """Run readers, updaters, signals, forks and delays against SRCU; exit code 1 when a reader saw
     a freed object."""

@@ -20,7 +20,7 @@ from linewright.commands._options import AsJson, Elsewhere, ProgramArgument, set
 from linewright.errors import DIFFERENT, DONE, RunError, UserError, check_range, choice
 from linewright.plans.definition import Parameter, values_of, word
 from linewright.say.words import problem_text
-from linewright.show.console import console_for, note, print_json
+from linewright.show.output import console_for, note, print_json
 from linewright.trial.switching import SwitchProblem
 from linewright.trial.trial_place import TrialPlace
 
@@ -120,6 +120,8 @@ FailBelowOption = Annotated[
     ),
 ]
 
+TrialSetOption = set_option(PARAMETERS)
+
 
 def trial(
     context: typer.Context,
@@ -135,7 +137,7 @@ def trial(
     higher_is_better: HigherOption = False,
     on: Elsewhere = None,
     output: TrialFileOption = None,
-    more: set_option(PARAMETERS) = None,
+    more: TrialSetOption = None,
     resume: ResumeTrialOption = None,
     as_json: AsJson = False,
 ) -> int:
@@ -348,8 +350,8 @@ def _run(
 def _show(session, finished, name: str, as_json: bool) -> Scaling | None:
     """Print the result; gives what the numbers of threads came to, if they are the settings."""
     from linewright.say import scaling_document, trial_document
-    from linewright.say.sentence import render_all
-    from linewright.show.text_tables import print_tables
+    from linewright.say.document import render_all
+    from linewright.show.terminal import print_tables
     from linewright.trial.scaling import scaling
 
     every = [*finished.warm_ups, *finished.samples]

@@ -24,15 +24,17 @@ from linewright.analysis.comparison import (
     side_of,
 )
 from linewright.analysis.contrast import Contrast, ancova, over_draws, paired_t, welch_t
-from linewright.analysis.control import identical_contrasts, kind_of, noise_group_of
-from linewright.analysis.questions import QUESTIONS
-from linewright.analysis.summary import Summary, figure_of
-from linewright.analysis.variance_components import (
+from linewright.analysis.control import (
     Component,
     add_components,
     heterogeneities,
+    identical_contrasts,
+    kind_of,
+    noise_group_of,
     pool_components,
 )
+from linewright.analysis.questions import QUESTIONS
+from linewright.analysis.summary import Summary, figure_of
 from linewright.compare.compared_files import outcome, simulated
 from linewright.schema import Context
 

@@ -24,9 +24,9 @@ from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section
 
-from linewright.architectures import ARCHITECTURES
 from linewright.elf.symbols import Symbol
 from linewright.errors import UserError
+from linewright.schema import ARCHITECTURES
 
 MACHINES = {a.elf: a.name for a in ARCHITECTURES if a.elf}
 ALLOWED = "allowed: a program or shared library"

@@ -8,9 +8,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from linewright import architectures
 from linewright.elf import image
 from linewright.errors import UserError
+from linewright.schema import architecture_of
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _find(name: str, folders: tuple[str, ...], machine: str) -> str | None:
 
 
 def _usual_folders(machine: str) -> tuple[str, ...]:
-    triplet, folder = architectures.of(machine).triplet, architectures.of(machine).library_folder
+    triplet, folder = architecture_of(machine).triplet, architecture_of(machine).library_folder
     return (
         *_configured(Path("/etc/ld.so.conf"), 0),
         *(f"{above}/{triplet}" for above in ("/lib", "/usr/lib")),

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import msgspec
 
-from linewright.analysis.distributions import beta_quantile
+from linewright.analysis.intervals import beta_quantile
 from linewright.errors import DIFFERENT, DONE, INCOMPLETE, UserError
 from linewright.find.line_words import (
     advice,

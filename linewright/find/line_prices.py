@@ -26,12 +26,11 @@ from linewright.analysis.intervals import BAND, extremes
 from linewright.analysis.loading import summarise
 from linewright.analysis.machine_answers import machines_with_answers
 from linewright.errors import LinewrightError
-from linewright.families import SPACING, family_of
 from linewright.find.evidence import LINE
 from linewright.find.line_verdict import lock_use
 from linewright.find.line_words import place
 from linewright.find.results import BIASED, Ceiling, Hot, Remark, note
-from linewright.forms import listed, standing_for
+from linewright.forms import SPACING, family_of, listed, standing_for
 from linewright.schema import Cell, Context, Estimate, Interval, Record
 
 MOST_NAMED = 2

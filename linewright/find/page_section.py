@@ -21,8 +21,7 @@ from linewright.find.line_words import (
 )
 from linewright.find.result_document import headline, limits
 from linewright.find.results import Hot, Result
-from linewright.say.document import Column, Section, table_of
-from linewright.say.sentence import Sentence, sentence_as_written
+from linewright.say.document import Column, Section, Sentence, sentence_as_written, table_of
 
 
 def _column(name: str, text: Callable[[Hot], str]) -> Column:

@@ -31,8 +31,14 @@ from linewright.find.line_words import (
     tasks_text,
 )
 from linewright.find.results import APART, Hot, Result, note
-from linewright.say.document import Document, TextTable, Topic, document_of
-from linewright.say.sentence import Sentence, sentence_as_written
+from linewright.say.document import (
+    Document,
+    Sentence,
+    TextTable,
+    Topic,
+    document_of,
+    sentence_as_written,
+)
 
 SHOWN = 5
 """Lines on the page; ``--json`` has all."""

@@ -23,8 +23,14 @@ from linewright.analysis.summary import Summary
 from linewright.errors import one_line
 from linewright.fleet.fleet_run import MeasureOutcome
 from linewright.fleet.hosts import Host, distinct
-from linewright.say.document import Document, TextTable, document_of
-from linewright.say.sentence import Sentence, sentence, sentence_as_written
+from linewright.say.document import (
+    Document,
+    Sentence,
+    TextTable,
+    document_of,
+    sentence,
+    sentence_as_written,
+)
 from linewright.say.words import in_words
 from linewright.schema import Cell, Context
 

@@ -20,8 +20,7 @@ from linewright.fleet.fleet_run import FleetRun, incomplete, refusal
 from linewright.fleet.hosts import FILE, asked, distinct
 from linewright.plans.request import DEFAULT_PLAN
 from linewright.records.files import Reader, moment, new_path
-from linewright.show.console import console_for, note
-from linewright.show.formats import write
+from linewright.show.output import console_for, note, write
 from linewright.show.progress import fitting
 from linewright.wings import need_extra
 
@@ -81,7 +80,7 @@ def _show_groups(team: FleetRun, plan: str) -> None:
     """The machines of a file: groups of those that behave alike, and the same as a page."""
     from linewright.fleet import groups
     from linewright.show.document_page import page
-    from linewright.show.text_tables import print_tables
+    from linewright.show.terminal import print_tables
 
     files = {member.host: member.file for member in team.members if member.file.exists()}
     if machines := groups.machines(files, note):

@@ -22,7 +22,7 @@ from linewright.run.launches import launch_plans, launch_program
 from linewright.run.process import Interrupts
 from linewright.run.registry import ProgramTarget
 from linewright.schema import Context, DrawnCosts, Plan, Record
-from linewright.show.console import note
+from linewright.show.output import note
 from linewright.target import Done, Event
 from linewright.units import duration_text
 from linewright.wings import need_extra

@@ -7,12 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from linewright import architectures
 from linewright.errors import UserError
 from linewright.forms import Form
 from linewright.plans.definition import Inputs
 from linewright.plans.estimate import estimate_s, point_of
-from linewright.schema import Cell, Plan
+from linewright.schema import Cell, Plan, architecture_of
 from linewright.target import Topology
 
 CellsOf = Callable[[tuple[int, ...], tuple[int, ...]], Iterable[Cell]]
@@ -128,7 +127,7 @@ def richest(inputs: Inputs, name: str, ladder: Iterable[Step], cells_of: CellsOf
     step. UserError when nothing that was asked for exists."""
     values, chosen = inputs.values, None
     line_windows = values["line_windows"] or (
-        3 if architectures.of(inputs.topology.arch).far_atomics else 2
+        3 if architecture_of(inputs.topology.arch).far_atomics else 2
     )
     for spacings, works, windows, launches in ladder:
         spacings = spacings if values["contender_iters"] is None else values["contender_iters"]

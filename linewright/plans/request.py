@@ -14,12 +14,13 @@ import msgspec
 
 from linewright import plans, units
 from linewright.errors import UserError
+from linewright.numbers import cpu_text
 from linewright.plans.definition import Inputs, Parameter, settings, values_of
 from linewright.plans.estimate import estimate_s
 from linewright.records.store import choose
 from linewright.schema import Plan
 from linewright.target import Target, Topology
-from linewright.units import cpu_text, duration_text
+from linewright.units import duration_text
 
 DEFAULT_PLAN = "quick"
 LAUNCH = "LINEWRIGHT_LAUNCH"

@@ -21,12 +21,12 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from linewright import __version__, wings
-from linewright.architectures import PROBED, of_machine
 from linewright.errors import LinewrightError, RunError, UserError, one_line
 from linewright.run import probe_questions
 from linewright.run.process import Interrupts, start
 from linewright.run.programs import NAME, find_probe
 from linewright.run.transport import Ssh, Transport, last_line, run
+from linewright.schema import PROBED, architecture_of_machine
 
 PREPARE_S = 60.0
 """Longest wait for a first answer: starting a container or a batch job takes its time."""
@@ -118,12 +118,15 @@ class Place:
         self._keeper: subprocess.Popen | None = None
         self._errors = tempfile.TemporaryFile()
         if not self.far:
-            self.arch, self._probe_path = arch or of_machine(platform.machine()), probe_path
+            self.arch, self._probe_path = (
+                arch or architecture_of_machine(platform.machine()),
+                probe_path,
+            )
             return
         self.link = InputLink(begin=BEGIN, lost=f"the connection to {self.name} was lost")
         try:
             machine, self.folder = self._make_folder()
-            self.arch = of_machine(machine)
+            self.arch = architecture_of_machine(machine)
             if not self.arch:
                 known = f"there is one for {', '.join(PROBED)}"
                 raise UserError(f"no probe for architecture {machine!r}", self.name, known)

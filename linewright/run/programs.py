@@ -15,8 +15,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
 
-from linewright.architectures import of_machine
 from linewright.errors import UserError
+from linewright.schema import architecture_of_machine
 
 NAME = "linewright-probe"
 WORKLOAD = "linewright-workload"
@@ -59,7 +59,7 @@ def find_rwlock(arch: str = "") -> Path:
 def _find(name: str, variable: str, room: str, arch: str = "", folder: str = "bin") -> Path:
     package = Path(__file__).resolve().parents[1]
     named = f"{variable}_{arch.upper()}"
-    if arch and (arch != of_machine(platform.machine()) or os.environ.get(named)):
+    if arch and (arch != architecture_of_machine(platform.machine()) or os.environ.get(named)):
         stem, dot, suffix = name.partition(".")
         places = (
             package / "bin" / f"{stem}-{arch}{dot}{suffix}",

@@ -12,9 +12,15 @@ from linewright.analysis.comparison import Comparison
 from linewright.analysis.control import noise_group_of
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary
-from linewright.say.document import Column, Document, document_of, table_of
+from linewright.say.document import (
+    Column,
+    Document,
+    Sentence,
+    document_of,
+    sentence_as_written,
+    table_of,
+)
 from linewright.say.phrases import modes_text
-from linewright.say.sentence import Sentence, sentence_as_written
 from linewright.say.words import WITHHELD, explain, in_english, in_words
 from linewright.schema import Context, Record
 

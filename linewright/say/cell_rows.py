@@ -10,10 +10,10 @@ from typing import Any
 from linewright.analysis import reader_cost
 from linewright.analysis.questions import ORDERS
 from linewright.analysis.summary import Summary
+from linewright.numbers import cpu_text
 from linewright.say.phrases import doubt_mark, modes_text
 from linewright.say.words import in_english
 from linewright.schema import Cell, Interval
-from linewright.units import cpu_text
 
 _CELL = ("operation", "form", "width_bits", "order", "contender", "contender_iters", "work_iters")
 

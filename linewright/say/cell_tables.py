@@ -17,10 +17,19 @@ from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.questions import ask
 from linewright.analysis.reader_cost import ReaderSide, delay_of, readers_of, updater_of
 from linewright.analysis.summary import Summary, grouped
-from linewright.say.document import Block, Column, Of, TextTable, Topic, legend, table_of
+from linewright.say.document import (
+    Block,
+    Column,
+    Of,
+    Sentence,
+    TextTable,
+    Topic,
+    legend,
+    sentence_as_written,
+    table_of,
+)
 from linewright.say.machine_lines import describe, errors, lacking
 from linewright.say.phrases import modes_text
-from linewright.say.sentence import Sentence, sentence_as_written
 from linewright.say.verdict import verdict_of
 from linewright.say.words import explain, in_words, unique_labels
 from linewright.schema import Interval

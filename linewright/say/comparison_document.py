@@ -22,10 +22,19 @@ from linewright.compare.compared_files import (
 from linewright.compare.from_files import FEWEST_BOOTS, ONE_BOOT
 from linewright.compare.in_turns import NotAgain
 from linewright.errors import UserError
-from linewright.say.document import Column, Document, TextTable, document_of, table_of
+from linewright.say.document import (
+    Column,
+    Document,
+    Sentence,
+    TextTable,
+    document_of,
+    render_all,
+    sentence,
+    sentence_as_written,
+    table_of,
+)
 from linewright.say.machine_lines import EMULATED, describe, errors_text, frequency_text, of_run
 from linewright.say.phrases import BETTER, more_text
-from linewright.say.sentence import Sentence, render_all, sentence, sentence_as_written
 from linewright.say.words import FEW_LAUNCHES, LEFT_OPEN, WITHHELD, in_english, unique_labels
 from linewright.schema import Interval
 

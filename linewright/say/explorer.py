@@ -8,12 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from linewright.families import BASELINES, FAMILIES, family_of
+from linewright.forms import BASELINES, FAMILIES, family_of
 from linewright.say.cell_rows import DrawnCell
-from linewright.say.document import Axis, Explorer
+from linewright.say.document import Axis, Explorer, unique
 from linewright.say.phrases import DISTANCES
 from linewright.say.report_words import AXES
-from linewright.say.sentence import unique
 from linewright.say.words import in_english
 from linewright.schema import Cell
 

@@ -17,10 +17,10 @@ from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.reader_cost import Trade, reader_answers, sections_per_update
 from linewright.analysis.summary import Summary
-from linewright.families import CACHE, DMA, READERS, SPACING
+from linewright.forms import CACHE, DMA, READERS, SPACING
 from linewright.say.cell_rows import ENDS, DrawnCell, rounded
+from linewright.say.document import Clause, Sentence, sentence, unique
 from linewright.say.phrases import DISTANCES, instead_text, measure_again, measure_on, more_text
-from linewright.say.sentence import Clause, Sentence, sentence, unique
 
 
 def cache_sentences(m: MachineAnswers) -> list[Sentence]:

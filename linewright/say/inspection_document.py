@@ -12,8 +12,15 @@ from linewright import numbers, policy
 from linewright.elf.inspection import Function, Inspection
 from linewright.elf.lock_calls import LockCalls
 from linewright.elf.outline_helpers import PREFIX
-from linewright.say.document import Column, Document, TextTable, document_of, table_of
-from linewright.say.sentence import Sentence, sentence_as_written
+from linewright.say.document import (
+    Column,
+    Document,
+    Sentence,
+    TextTable,
+    document_of,
+    sentence_as_written,
+    table_of,
+)
 
 CALLS_SHOWN = 3
 

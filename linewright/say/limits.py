@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a measurement cannot tell, what of it is not believed, what it says of its own noise, and
-where no single number or setting is right, since cores, lines or launches differ."""
+"""Evidence of a machine beside its forms: what the measurement cannot tell, what it says of its own
+noise, and where no single number or setting is right, since cores, lines or launches differ."""
 
 from __future__ import annotations
 
@@ -11,88 +11,25 @@ from linewright.analysis import setting_choice
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.setting_choice import Choice
 from linewright.analysis.summary import Summary
-from linewright.families import SPACING
-from linewright.forms import made_of
-from linewright.say.document import Topic, topic
+from linewright.forms import SPACING, made_of
+from linewright.numbers import cpu_text
+from linewright.say.advice import CLASS_WORDS
+from linewright.say.document import (
+    Sentence,
+    Topic,
+    render,
+    render_all,
+    sentence_as_written,
+    topic,
+)
 from linewright.say.machine_lines import errors
 from linewright.say.phrases import (
     PLACES,
     measure_again,
-    measure_enough,
     modes_text,
     sharers_of,
-    work_lengths_text,
 )
-from linewright.say.sentence import Sentence, render, render_all, sentence, sentence_as_written
-from linewright.say.setting import CLASS_WORDS
 from linewright.say.verdict import control_sentences
-from linewright.say.words import FEW_LAUNCHES, WITHHELD, explain
-from linewright.units import cpu_text
-
-
-def limits(m: MachineAnswers) -> list[Sentence]:
-    """What is not believed, withheld or holds only here; the most important first."""
-    answers = []
-    if few := m.too_few_launches:
-        text = f"{FEW_LAUNCHES}: nothing is claimed; {measure_enough(m)}"
-        answers.append(_of(text, few))
-    answers += _metastable(m.summaries)
-    answers += _unshown(m.summaries)
-    if withheld := [f for f in m.of_width if f.withheld]:
-        text = f"{work_lengths_text(f.situation for f in withheld)}: {WITHHELD}"
-        answers.append(sentence(text, cells=[i for f in withheld for i in f.ids]))
-    if m.context and m.context.virtualised == "yes":
-        text = "a virtual machine: another host, or another neighbour, may cost differently"
-        answers.append(sentence(text, basis="run"))
-    return answers
-
-
-def _of(text: str, summaries: Sequence[Summary]) -> Sentence:
-    return sentence(text, cells=[s.id for s in summaries])
-
-
-def _metastable(summaries: Sequence[Summary]) -> list[Sentence]:
-    """One sentence for all metastable cells, with the modes of the first."""
-    members = [s for s in summaries if s.metastable]
-    if not members:
-        return []
-    modes = modes_text(members[0].modes)
-    text = f"{_named(members, 'metastable (~)')}: launches fall into separate modes, {modes}"
-    return [_of(text, members)]
-
-
-def _named(members: Sequence[Summary], kind: str) -> str:
-    """``44 cells are metastable (~), such as lock_add``, or ``one cell is …, lock_add``."""
-    form = members[0].cell.form
-    many = len(members) > 1
-    return (
-        f"{len(members)} cells are {kind}, such as {form}"
-        if many
-        else f"one cell is {kind}, {form}"
-    )
-
-
-_UNSHOWN = {"unreliable": "unreliable (?)", "unavailable": "not available"}
-
-
-def _unshown(summaries: Sequence[Summary]) -> list[Sentence]:
-    """How many cells are unreliable, were not available or are not believed, with the first one's
-    reason."""
-    kinds: dict[str, list[tuple[Summary, str]]] = {}
-    for s in summaries:
-        if s.status in _UNSHOWN:
-            kinds.setdefault(_UNSHOWN[s.status], []).append((s, s.reason or "no reason given"))
-        elif s.status == "ok" and (flag := s.distrust):
-            why = explain(flag).rstrip(".")
-            kinds.setdefault("not believed", []).append((s, f"{why[:1].lower()}{why[1:]}"))
-    words = [*_UNSHOWN.values(), "not believed"]
-    return [
-        _of(
-            f"{_named([s for s, _ in own], kind)}: {own[0][1]}",
-            [s for s, _ in own],
-        )
-        for kind, own in sorted(kinds.items(), key=lambda item: words.index(item[0]))
-    ]
 
 
 def control(m: MachineAnswers) -> Topic | None:

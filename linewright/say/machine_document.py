@@ -10,32 +10,52 @@ from typing import Any
 import msgspec
 
 from linewright import numbers
-from linewright.analysis import code_advice, matrix, price_list, reader_cost
-from linewright.analysis.machine_answers import MachineAnswers, machines_with_answers
-from linewright.analysis.matrix import MatrixColumn, Row
-from linewright.analysis.price_list import Price
+from linewright.analysis import machine_figures, reader_cost
+from linewright.analysis.machine_answers import (
+    MachineAnswers,
+    add_cost,
+    far_add,
+    machines_with_answers,
+)
+from linewright.analysis.machine_figures import MatrixColumn, Price, Row
 from linewright.analysis.summary import Summary
-from linewright.families import CACHE, READERS, SPACING, Family
+from linewright.forms import CACHE, READERS, SPACING, Family
+from linewright.numbers import cpu_text
 from linewright.say import cell_rows
+from linewright.say.advice import classes, code, overtaking, setting, use
 from linewright.say.cell_tables import cell_blocks
-from linewright.say.document import Audience, Block, Cost, Document, Topic, document_of
-from linewright.say.limits import control, cores, limits, nearness, several, unknown
-from linewright.say.machine_lines import EMULATED, errors_text, machine_facts, of_run, with_errors
+from linewright.say.document import (
+    Audience,
+    Block,
+    Cost,
+    Document,
+    Sentence,
+    Topic,
+    document_of,
+    render_all,
+    sentence,
+    sentence_as_written,
+)
+from linewright.say.limits import control, cores, nearness, several, unknown
+from linewright.say.machine_lines import (
+    EMULATED,
+    errors_text,
+    limits,
+    machine_facts,
+    of_run,
+    undecided_sentences,
+    with_errors,
+)
 from linewright.say.machine_tables import heading, matrix_table, price_name, price_table, row_name
 from linewright.say.phrases import FAR, figure_cell, measure_on, modes_text, sharers_of
-from linewright.say.sentence import Sentence, render_all, sentence, sentence_as_written
-from linewright.say.setting import classes, setting
-from linewright.say.uses import code, overtaking, use
 from linewright.say.verdict import (
     FamilyEvidence,
     by_family,
-    undecided_sentences,
     verdict_of,
     verdict_sentences,
 )
 from linewright.say.words import FEW_LAUNCHES
 from linewright.schema import Context
-from linewright.units import cpu_text
 
 OTHER_PLANS = 8
 """Sentences of the verdict that stand for the headline where no operation on one line was
@@ -70,14 +90,14 @@ def for_programs(summaries: Sequence[Summary], contexts: Sequence[Context]) -> d
 
 def document(m: MachineAnswers) -> Document:
     """The document of one machine, without its evidence."""
-    columns, decision = matrix.columns_of(m), setting(m)
+    columns, decision = machine_figures.columns_of(m), setting(m)
     choice = with_errors([decision.sentence], m.summaries)[0]
     decision = msgspec.structs.replace(decision, sentence=choice)
     launches = max((s.launches for s in m.summaries if s.has_figures), default=0)
     coarse = bool(m.too_few_launches)
     where = "; linewright advise shows where" * (decision.why == "depends")
     choice = sentence(choice.text + where, cells=choice.cells, basis=choice.basis)
-    rows, prices = matrix.rows(m, columns), price_list.prices(m)
+    rows, prices = machine_figures.rows(m, columns), machine_figures.prices(m)
     floors = [i for floor in m.floors.values() for i in floor.ids]
     return document_of(
         machine_id=m.summaries[0].machine_id,
@@ -189,7 +209,7 @@ def _missing(m: MachineAnswers) -> list[Sentence]:
     }
     for s in m.one_line:
         if s.has_figures:
-            words.pop(matrix.column_key(s), None)
+            words.pop(machine_figures.column_key(s), None)
     lines = []
     if m.context and sum(cpu.allowed for cpu in m.context.cpus) == 1 and "contended" in words:
         text = f"Not measured: {words.pop('contended')}, because only one CPU could be used."
@@ -208,7 +228,7 @@ def _missing(m: MachineAnswers) -> list[Sentence]:
 
 def headline(m: MachineAnswers) -> list[Sentence]:
     """What an atomic add costs alone, and with a second CPU."""
-    alone, contended, ns = code_advice.add_cost(m)
+    alone, contended, ns = add_cost(m)
     if alone is None:
         return []
     cycle = m.context.cycle_ns if m.context else 0.0
@@ -231,7 +251,7 @@ def headline(m: MachineAnswers) -> list[Sentence]:
 def at_the_interconnect(m: MachineAnswers) -> list[Sentence]:
     """The form of add that behaves as if performed at the interconnect, and whether work around it
     hides that."""
-    found = code_advice.far_add(m)
+    found = far_add(m)
     if found is None:
         return []
     f, far, hidden_at, hidden_ids = found

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What was measured on, how, and what of it casts doubt on the figures; how far a model was off
-cells like those that it simulated is said wherever such a cell decides."""
+"""What was measured on, how, and what limits the figures: doubts, what is not believed, withheld or
+undecided; how far a model was off cells like those that it simulated is said wherever such a cell
+decides."""
 
 from __future__ import annotations
 
@@ -12,14 +13,30 @@ from msgspec.structs import replace
 
 from linewright import __version__, numbers
 from linewright.analysis.control import changed_cycle_ns, disturbing_load
+from linewright.analysis.findings import Finding, OpenQuestion, open_questions
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary, grouped
 from linewright.errors import one_line
-from linewright.say.document import Document
-from linewright.say.sentence import Clause, Sentence, render, sentence, sentence_as_written
-from linewright.say.words import explain, in_words
+from linewright.numbers import cpu_text
+from linewright.say.document import (
+    Clause,
+    Document,
+    Sentence,
+    render,
+    sentence,
+    sentence_as_written,
+)
+from linewright.say.phrases import (
+    caller_of,
+    measure_again,
+    measure_enough,
+    modes_text,
+    more_text,
+    sharers_of,
+    work_lengths_text,
+)
+from linewright.say.words import FEW_LAUNCHES, LEFT_OPEN, NO_DRAWS, WITHHELD, explain, in_words
 from linewright.schema import Context, Record
-from linewright.units import cpu_text
 
 MOST_FORMS = 4
 """Forms named in one line before the rest is only counted."""
@@ -301,3 +318,97 @@ def with_errors(sentences: Sequence[Sentence], summaries: Sequence[Summary]) -> 
         replace(of, clauses=[*of.clauses, Clause(text=text)]) if text else of
         for of, text in zip(sentences, texts, strict=True)
     ]
+
+
+def limits(m: MachineAnswers) -> list[Sentence]:
+    """What is not believed, withheld or holds only here; the most important first."""
+    answers = []
+    if few := m.too_few_launches:
+        text = f"{FEW_LAUNCHES}: nothing is claimed; {measure_enough(m)}"
+        answers.append(_of(text, few))
+    answers += _metastable(m.summaries)
+    answers += _unshown(m.summaries)
+    if withheld := [f for f in m.of_width if f.withheld]:
+        text = f"{work_lengths_text(f.situation for f in withheld)}: {WITHHELD}"
+        answers.append(sentence(text, cells=[i for f in withheld for i in f.ids]))
+    if m.context and m.context.virtualised == "yes":
+        text = "a virtual machine: another host, or another neighbour, may cost differently"
+        answers.append(sentence(text, basis="run"))
+    return answers
+
+
+def _of(text: str, summaries: Sequence[Summary]) -> Sentence:
+    return sentence(text, cells=[s.id for s in summaries])
+
+
+def _metastable(summaries: Sequence[Summary]) -> list[Sentence]:
+    """One sentence for all metastable cells, with the modes of the first."""
+    members = [s for s in summaries if s.metastable]
+    if not members:
+        return []
+    modes = modes_text(members[0].modes)
+    text = f"{_named(members, 'metastable (~)')}: launches fall into separate modes, {modes}"
+    return [_of(text, members)]
+
+
+def _named(members: Sequence[Summary], kind: str) -> str:
+    """``44 cells are metastable (~), such as lock_add``, or ``one cell is …, lock_add``."""
+    form = members[0].cell.form
+    many = len(members) > 1
+    return (
+        f"{len(members)} cells are {kind}, such as {form}"
+        if many
+        else f"one cell is {kind}, {form}"
+    )
+
+
+_UNSHOWN = {"unreliable": "unreliable (?)", "unavailable": "not available"}
+
+
+def _unshown(summaries: Sequence[Summary]) -> list[Sentence]:
+    """How many cells are unreliable, were not available or are not believed, with the first one's
+    reason."""
+    kinds: dict[str, list[tuple[Summary, str]]] = {}
+    for s in summaries:
+        if s.status in _UNSHOWN:
+            kinds.setdefault(_UNSHOWN[s.status], []).append((s, s.reason or "no reason given"))
+        elif s.status == "ok" and (flag := s.distrust):
+            why = explain(flag).rstrip(".")
+            kinds.setdefault("not believed", []).append((s, f"{why[:1].lower()}{why[1:]}"))
+    words = [*_UNSHOWN.values(), "not believed"]
+    return [
+        _of(
+            f"{_named([s for s, _ in own], kind)}: {own[0][1]}",
+            [s for s, _ in own],
+        )
+        for kind, own in sorted(kinds.items(), key=lambda item: words.index(item[0]))
+    ]
+
+
+_OPEN = {
+    "one_launch": f"{FEW_LAUNCHES}: {{enough}}",
+    "few_launches": f"{FEW_LAUNCHES}: {{enough}}",
+    "no_draws": f"{NO_DRAWS}; {{again}}",
+    "baseline_loop": WITHHELD,
+    "no_figure": "figures are missing",
+}
+
+
+def undecided_sentences(found: Sequence[Finding], m: MachineAnswers) -> list[Sentence]:
+    """What was compared without an answer, by reason, with what the intervals leave possible."""
+    return [_undecided(question, m) for question in open_questions(found)]
+
+
+def _undecided(question: OpenQuestion, m: MachineAnswers) -> Sentence:
+    rows = question.rows
+    what = numbers.count(len(rows), "comparison")
+    if len(rows) <= 3:
+        what = numbers.join(list(dict.fromkeys(f"{caller_of(f)} {sharers_of(f)}" for f, _ in rows)))
+    if question.why in ("wide", "model"):
+        more = LEFT_OPEN
+        if question.why == "wide":
+            more = more_text(question.comparisons, m.launches_asked)
+        rest = f"{numbers.change(*question.possible)} remains possible; {more}"
+    else:
+        rest = _OPEN[question.why].format(enough=measure_enough(m), again=measure_again(m))
+    return sentence(f"undecided: {what}: {rest}", cells=question.ids, count=len(rows))

@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from linewright import numbers
-from linewright.analysis.matrix import Entry, MatrixColumn, Row
-from linewright.analysis.price_list import Price
+from linewright.analysis.machine_figures import Entry, MatrixColumn, Price, Row
 from linewright.say.document import (
     LETTERS,
     Axis,
     Bars,
     Column,
+    Sentence,
     TableCell,
     TextTable,
+    sentence_as_written,
     table_of,
     text_of,
 )
 from linewright.say.phrases import figure_cell, figure_words, form_name, span
-from linewright.say.sentence import Sentence, sentence_as_written
 from linewright.say.words import FEW_LAUNCHES, in_english
 
 _ROWS = {"read": "load", "xchg": "exchange"}

@@ -19,17 +19,15 @@ from linewright.analysis import summarise
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary
 from linewright.errors import UserError, nothing_finished, one_line
-from linewright.families import CACHE, family_of
-from linewright.forms import made_of
+from linewright.forms import CACHE, family_of, made_of
 from linewright.records import files as record_files
 from linewright.say import cell_rows
 from linewright.say.cell_rows import cell_figures, rounded
-from linewright.say.document import Document, Section
+from linewright.say.document import Document, Section, Sentence, render_all, unique
 from linewright.say.explorer import colour_places
 from linewright.say.machine_document import document
 from linewright.say.machine_lines import doubts, facts
 from linewright.say.page_sections import PageMachine, sections
-from linewright.say.sentence import Sentence, render_all, unique
 from linewright.say.verdict import areas
 from linewright.say.words import in_english
 from linewright.schema import Cell, Context, Record

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from linewright import numbers
 from linewright.analysis.machine_answers import MachineAnswers
-from linewright.families import ONE_LINE
+from linewright.forms import ONE_LINE
 from linewright.say.cell_rows import ENDS, DrawnCell, rounded
 from linewright.say.cell_tables import STATES, TERMS
 from linewright.say.document import (
@@ -25,12 +25,12 @@ from linewright.say.document import (
     Selection,
     TextTable,
     table_of,
+    unique,
 )
 from linewright.say.explorer import explorer
 from linewright.say.family_sentences import WAITS, list_figures, saving_figures
 from linewright.say.phrases import DISTANCES
 from linewright.say.report_words import chart_text, section_words
-from linewright.say.sentence import unique
 from linewright.say.words import in_english
 from linewright.schema import Cell
 

@@ -20,12 +20,11 @@ from linewright.analysis.comparison import (
     launches_needed,
 )
 from linewright.analysis.findings import Crossover, Finding
+from linewright.analysis.intervals import Mode
 from linewright.analysis.machine_answers import MachineAnswers
-from linewright.analysis.matrix import Figure
-from linewright.analysis.modes import Mode
+from linewright.analysis.machine_figures import Figure
 from linewright.analysis.summary import Summary, grouped
-from linewright.families import READERS, family_of
-from linewright.forms import PREFETCHES, made_of
+from linewright.forms import PREFETCHES, READERS, family_of, made_of
 from linewright.plans.request import DEFAULT_PLAN, options_of_run
 from linewright.say.document import TableCell
 from linewright.say.words import in_english

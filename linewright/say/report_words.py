@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from linewright.say.sentence import Sentence, sentence_as_written
+from linewright.say.document import Sentence, sentence_as_written
 
 _SECTIONS = {
     "cache": (

@@ -8,8 +8,14 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from linewright import numbers
-from linewright.say.document import Column, Document, document_of, table_of
-from linewright.say.sentence import Sentence, sentence_as_written
+from linewright.say.document import (
+    Column,
+    Document,
+    Sentence,
+    document_of,
+    sentence_as_written,
+    table_of,
+)
 from linewright.say.trial_document import failures, limits, metric_text
 from linewright.schema import Estimate
 from linewright.trial.interim_analysis import TrialVerdict

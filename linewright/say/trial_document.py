@@ -10,9 +10,17 @@ from pathlib import PurePath
 
 from linewright import numbers, policy
 from linewright.analysis.comparison import Comparison
-from linewright.say.document import Column, Document, TextTable, document_of, table_of
+from linewright.say.document import (
+    Column,
+    Document,
+    Sentence,
+    TextTable,
+    document_of,
+    sentence,
+    sentence_as_written,
+    table_of,
+)
 from linewright.say.phrases import BETTER, modes_text
-from linewright.say.sentence import Sentence, sentence, sentence_as_written
 from linewright.trial.interim_analysis import SettingFigures, TrialVerdict, fewest_rounds
 from linewright.trial.trial_file import ProgramRun, Session
 from linewright.trial.workload_sweep import SweepRun, judgement

@@ -11,7 +11,7 @@ import msgspec
 
 from linewright import numbers
 from linewright.analysis.control import Floor
-from linewright.analysis.findings import Finding, OpenQuestion, open_questions
+from linewright.analysis.findings import Finding
 from linewright.analysis.machine_answers import (
     Handoff,
     MachineAnswers,
@@ -20,14 +20,21 @@ from linewright.analysis.machine_answers import (
 )
 from linewright.analysis.summary import Summary, grouped
 from linewright.errors import one_line
-from linewright.families import FAMILIES, HANDOFF, ONE_LINE, Family, family_of
+from linewright.forms import FAMILIES, HANDOFF, ONE_LINE, Family, family_of
+from linewright.say.document import (
+    Clause,
+    Sentence,
+    render_all,
+    sentence,
+    unique,
+)
 from linewright.say.family_sentences import (
     apart_sentences,
     cache_sentences,
     dma_sentences,
     reader_sentences,
 )
-from linewright.say.machine_lines import EMULATED
+from linewright.say.machine_lines import EMULATED, undecided_sentences
 from linewright.say.phrases import (
     DISTANCES,
     PLACES,
@@ -35,22 +42,12 @@ from linewright.say.phrases import (
     by_caller,
     caller_of,
     crossing_text,
-    measure_again,
-    measure_enough,
-    more_text,
     need_of,
     runs_of,
     sharers_of,
     work_lengths_text,
 )
-from linewright.say.sentence import (
-    Clause,
-    Sentence,
-    render_all,
-    sentence,
-    unique,
-)
-from linewright.say.words import FEW_LAUNCHES, LEFT_OPEN, NO_DRAWS, WITHHELD, in_english
+from linewright.say.words import WITHHELD, in_english
 from linewright.schema import Context
 
 
@@ -122,35 +119,6 @@ def _of_family(family: Family, m: MachineAnswers) -> list[Sentence]:
         read = [f for f in found if f.operation in _READERS and not f.situation.param("updater")]
         return _forms(read, family) + reader_sentences(m)
     return _forms(found, family)
-
-
-_OPEN = {
-    "one_launch": f"{FEW_LAUNCHES}: {{enough}}",
-    "few_launches": f"{FEW_LAUNCHES}: {{enough}}",
-    "no_draws": f"{NO_DRAWS}; {{again}}",
-    "baseline_loop": WITHHELD,
-    "no_figure": "figures are missing",
-}
-
-
-def undecided_sentences(found: Sequence[Finding], m: MachineAnswers) -> list[Sentence]:
-    """What was compared without an answer, by reason, with what the intervals leave possible."""
-    return [_undecided(question, m) for question in open_questions(found)]
-
-
-def _undecided(question: OpenQuestion, m: MachineAnswers) -> Sentence:
-    rows = question.rows
-    what = numbers.count(len(rows), "comparison")
-    if len(rows) <= 3:
-        what = numbers.join(list(dict.fromkeys(f"{caller_of(f)} {sharers_of(f)}" for f, _ in rows)))
-    if question.why in ("wide", "model"):
-        more = LEFT_OPEN
-        if question.why == "wide":
-            more = more_text(question.comparisons, m.launches_asked)
-        rest = f"{numbers.change(*question.possible)} remains possible; {more}"
-    else:
-        rest = _OPEN[question.why].format(enough=measure_enough(m), again=measure_again(m))
-    return sentence(f"undecided: {what}: {rest}", cells=question.ids, count=len(rows))
 
 
 def places(members: Sequence[Summary]) -> list[Sentence]:

@@ -11,8 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from linewright import __version__, numbers
 from linewright.errors import one_line
-from linewright.say.document import Document, TextTable, text_of
-from linewright.say.sentence import render
+from linewright.say.document import Document, TextTable, render, text_of
 
 WIDTH = 240
 """Of a drawn interval, in units of its own coordinate system."""

@@ -15,9 +15,10 @@ from linewright.say.document import (
     common_costs,
     common_words,
     numbered,
+    render,
+    render_all,
     text_of,
 )
-from linewright.say.sentence import render, render_all
 
 LABELS = {"warning": "Warning", "uses": "Use", "settings": "Set", "limits": "Limit"}
 """What stands before each sentence of a topic; others are said as they are."""

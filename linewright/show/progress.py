@@ -17,7 +17,7 @@ from rich.text import Text
 from linewright.plans.estimate import LAUNCH_S, cells_s
 from linewright.say.words import in_words
 from linewright.schema import Plan
-from linewright.show.console import remark
+from linewright.show.output import remark
 from linewright.target import Progress
 from linewright.units import duration_text
 

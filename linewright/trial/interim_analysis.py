@@ -29,9 +29,7 @@ from linewright.analysis.comparison import (
     launches_needed,
 )
 from linewright.analysis.contrast import signed_rank
-from linewright.analysis.distributions import normal_cdf, normal_quantile
-from linewright.analysis.intervals import finite, median
-from linewright.analysis.modes import Mode, modes
+from linewright.analysis.intervals import Mode, finite, median, modes, normal_cdf, normal_quantile
 from linewright.analysis.questions import QUESTIONS
 
 INTERIM_SHARES = (0.25, 0.5, 0.75, 1.0)

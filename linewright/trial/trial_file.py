@@ -12,11 +12,10 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
-from linewright import architectures
 from linewright.errors import UserError, cannot_write
 from linewright.records import files as records
 from linewright.records.files import DECODE_ERRORS, kind_of
-from linewright.schema import Count
+from linewright.schema import Count, architecture_of
 
 FOLDER = "$LINEWRIGHT_FOLDER"
 """In a setting's environment on another machine: the folder that holds what was copied there, which
@@ -74,7 +73,7 @@ class Session(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def in_name_alone(self) -> bool:
         """Whether nothing but LINEWRIGHT_ATOMICS differs where it has no effect."""
         changed = {name for s in self.settings for name in s.environment}
-        return changed == {"LINEWRIGHT_ATOMICS"} and not architectures.of(self.arch).forms_differ
+        return changed == {"LINEWRIGHT_ATOMICS"} and not architecture_of(self.arch).forms_differ
 
     @property
     def scaling(self) -> bool:

@@ -14,7 +14,7 @@ import typer
 from linewright import units
 from linewright.commands._options import AsJson, Elsewhere, ProgramArgument
 from linewright.errors import RunError, UserError
-from linewright.show.console import note
+from linewright.show.output import note
 
 if TYPE_CHECKING:
     from linewright.find.results import Result
@@ -205,8 +205,8 @@ def _exact(
 
 
 def _print(result: Result, said: Document, as_json: bool) -> None:
-    from linewright.show.console import console_for, print_json
-    from linewright.show.text_tables import print_tables
+    from linewright.show.output import console_for, print_json
+    from linewright.show.terminal import print_tables
 
     if as_json:
         print_json(result)

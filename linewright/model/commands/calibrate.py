@@ -14,12 +14,12 @@ from typing import Annotated
 import msgspec
 import typer
 
-from linewright.commands._options import completion, set_option
+from linewright.commands._options import set_option
 from linewright.errors import DONE
 from linewright.model import machine_file
+from linewright.model.commands.machines import machines_named
 from linewright.plans.definition import Parameter, values_of, word
-from linewright.show.console import note
-from linewright.show.formats import check_new, write
+from linewright.show.output import check_new, note, write
 from linewright.wings import need_extra
 
 ORDER = 31
@@ -37,6 +37,8 @@ PARAMETERS = (
 )  # fmt: skip
 """What ``--set`` takes."""
 
+CalibrateSetOption = set_option(PARAMETERS)
+
 
 def calibrate(
     data: Annotated[
@@ -48,14 +50,14 @@ def calibrate(
         typer.Option(
             "--from",
             help="Machine, or machine file, to begin with.",
-            autocompletion=completion(machine_file.known),
+            autocompletion=machines_named,
         ),
     ],
     output: Annotated[str, typer.Option("--output", "-o", help="Machine file to write.")],
     only: Annotated[
         list[str] | None, typer.Option(help="Cells to fit: a shell glob; repeatable.")
     ] = None,
-    settings: set_option(PARAMETERS) = None,
+    settings: CalibrateSetOption = None,
 ) -> int:
     """Fit constants to measurements; report what is pinned, what is not, and how left-out cells are
     predicted."""

@@ -13,8 +13,7 @@ from linewright.commands._options import targets_named
 from linewright.errors import BAD_REQUEST, DONE, RunError, UserError
 from linewright.run.probe_questions import error_text
 from linewright.schema import Plan, Record
-from linewright.show.console import note
-from linewright.show.formats import check_folder, check_new, write
+from linewright.show.output import check_folder, check_new, note, write
 
 if TYPE_CHECKING:
     from linewright.model.simulated_target import ModelTarget

@@ -17,9 +17,10 @@ from linewright.errors import DONE
 from linewright.model import machine_file
 from linewright.model.constants import DISTANCES, KINDS
 from linewright.model.machine_file import CLASSES, STATES, Constant, Machine
-from linewright.show.console import console_for, width_of
+from linewright.show.output import console_for, width_of
 
 ORDER = 30
+machines_named = completion(machine_file.known)
 
 
 def machines(
@@ -29,7 +30,7 @@ def machines(
             metavar="NAME",
             help="A machine, as `linewright list` names them, or a machine file.",
             show_default=False,
-            autocompletion=completion(machine_file.known),
+            autocompletion=machines_named,
         ),
     ],
     as_toml: Annotated[

@@ -7,11 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from linewright import architectures
 from linewright.forms import Form
 from linewright.plans.definition import BuiltIn, Inputs, Parameter, usual, word, words
 from linewright.plans.grid import CONTENDED, common
-from linewright.schema import Cell, Plan
+from linewright.schema import Cell, Plan, architecture_of
 
 OPERATIONS = ("library_add", "library_fetch_add", "library_xchg", "library_cmpxchg")
 """One for each class that a policy names: void, fetch, xchg, cas."""
@@ -58,7 +57,7 @@ def build(inputs: Inputs) -> Plan:
 def policies_of(operation: str, arch: str, wanted: str) -> tuple[str, ...]:
     """The settings worth a cell: on architectures with one form per operation they are all the same
     code."""
-    if wanted == "default" or (wanted == "machine" and not architectures.of(arch).forms_differ):
+    if wanted == "default" or (wanted == "machine" and not architecture_of(arch).forms_differ):
         return ("default",)
     return POLICIES.get(operation, POLICIES[None])
 

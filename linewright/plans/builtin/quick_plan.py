@@ -9,13 +9,11 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from linewright import architectures
-from linewright.families import IDENTICAL, WAIT, default_of, family_of
-from linewright.families import READERS as READER_FAMILY
-from linewright.forms import Form
+from linewright.forms import IDENTICAL, WAIT, Form, default_of, family_of
+from linewright.forms import READERS as READER_FAMILY
 from linewright.plans.definition import BuiltIn, Inputs, Parameter, usual, word
 from linewright.plans.grid import Step, common, matrix, richest
-from linewright.schema import Cell, Plan
+from linewright.schema import Cell, Plan, architecture_of
 from linewright.target import Topology
 
 KERNEL = ("this_cpu_add", "preempt_this_cpu_add", "irq_this_cpu_add")
@@ -128,7 +126,7 @@ PARAMETERS = (
 def build(inputs: Inputs) -> Plan:
     """The richest quick plan whose fewest windows fit the budget, else the poorest."""
     values = inputs.values
-    far = architectures.of(inputs.topology.arch).far_atomics
+    far = architecture_of(inputs.topology.arch).far_atomics
     forms = inputs.forms_of(values["operations"], "any", "generic", word=True)
     works = values["work"] or [*WORKS, *([FAR_WORK] if far else [])]
     ladder = [

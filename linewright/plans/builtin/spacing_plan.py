@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from linewright.errors import UserError
-from linewright.families import SPACING
-from linewright.forms import Form
+from linewright.forms import SPACING, Form
 from linewright.plans.definition import BuiltIn, Inputs, Parameter, usual, words
 from linewright.plans.estimate import MOST_OF_A_BLOCK
 from linewright.plans.grid import CONTENDED, by_point, common

@@ -4,7 +4,7 @@ waiter goes on, for one pair of CPUs of each topology class."""
 
 from __future__ import annotations
 
-from linewright.families import WAIT
+from linewright.forms import WAIT
 from linewright.plans.definition import BuiltIn, Inputs, Parameter, usual, words
 from linewright.plans.grid import CONTENDED, common
 from linewright.schema import Cell, Plan

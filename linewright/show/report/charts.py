@@ -13,8 +13,7 @@ from typing import Any
 import altair as alt
 from msgspec.structs import asdict
 
-from linewright.say.document import Axis, Bars, Chart, Explorer, Selection, TableCell
-from linewright.say.sentence import unique
+from linewright.say.document import Axis, Bars, Chart, Explorer, Selection, TableCell, unique
 
 ENDS = ("", "_low", "_high")
 """What stands behind a figure's name: of its middle, and of the ends of its interval."""

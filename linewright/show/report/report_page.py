@@ -20,12 +20,11 @@ from msgspec.structs import asdict, replace
 
 from linewright import __version__
 from linewright.errors import one_line
-from linewright.say.document import Bars, Chart, Explorer, Section, TextTable
+from linewright.say.document import Bars, Chart, Explorer, Section, TextTable, render_all
+from linewright.say.document import render as render_sentence
 from linewright.say.page_material import Material, Series
-from linewright.say.sentence import render as render_sentence
-from linewright.say.sentence import render_all
 from linewright.show.report import charts, theme
-from linewright.show.text_tables import legend_of, narrowed
+from linewright.show.terminal import legend_of, narrowed
 
 SCRIPT = "report.js"
 

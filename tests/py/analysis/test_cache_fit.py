@@ -15,9 +15,9 @@ from linewright.errors import UserError
 from linewright.forms import Form
 from linewright.plans import definition
 from linewright.plans.definition import Inputs
+from linewright.say.document import render_all
 from linewright.say.family_sentences import cache_sentences
 from linewright.say.machine_document import documents
-from linewright.say.sentence import render_all
 from linewright.say.verdict import verdict
 from linewright.schema import Cell, Cpu
 from linewright.target import Topology

@@ -12,14 +12,14 @@ from scipy import stats
 
 from linewright.analysis.comparison import FEWEST_LAUNCHES, holm, judge
 from linewright.analysis.contrast import ancova, paired_t, paired_t_by_rounds, signed_rank, welch_t
-from linewright.analysis.questions import QUESTIONS
-from linewright.analysis.variance_components import (
+from linewright.analysis.control import (
     MOST_DEGREES,
     add_components,
     heterogeneity,
     pool_components,
     prior_degrees,
 )
+from linewright.analysis.questions import QUESTIONS
 
 
 def alike(found, **more):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from linewright.analysis import distributions as ours
+from linewright.analysis import intervals as ours
 
 CHANCES = st.floats(1e-9, 1 - 1e-9)
 COUNTS = st.integers(1, 4000)

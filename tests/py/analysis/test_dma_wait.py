@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from linewright.analysis.cache_fit import mapping_wait
+from linewright.say.document import render
 from linewright.say.family_sentences import dma_sentences as sentences
-from linewright.say.sentence import render
 from linewright.schema import Cell, Interval
 
 

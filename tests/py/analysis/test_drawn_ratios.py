@@ -13,11 +13,11 @@ import pytest
 from linewright.analysis import summarise
 from linewright.analysis.contrast import cost_ratio, over_draws, paired_t, simulated_contrast
 from linewright.analysis.findings import findings
-from linewright.analysis.price_list import Price
+from linewright.analysis.machine_figures import Price
 from linewright.analysis.summary import Summary
+from linewright.say.document import render_all
 from linewright.say.machine_document import documents
 from linewright.say.machine_tables import ratio_text
-from linewright.say.sentence import render_all
 from linewright.schema import Cell, DrawnCosts
 from support.analysis_samples import SIMULATED, cell, contexts_of, points, priced, simulation
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from linewright.analysis.intervals import lines_spread
-from linewright.analysis.modes import LINE_SHARE, modes
+from linewright.analysis.intervals import LINE_SHARE, lines_spread, modes
 
 
 def test_the_known_two_thread_loop_has_its_two_modes():

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from linewright.analysis import summarise
-from linewright.analysis.loading import by_id
-from linewright.analysis.near_far import near_far, place
+from linewright.analysis.loading import by_id, near_far, place
 from linewright.say.verdict import verdict
 from support.analysis_samples import cell, contexts_of, record
 

@@ -15,12 +15,12 @@ from linewright.analysis import reader_cost, summarise
 from linewright.analysis.comparison import Comparison
 from linewright.analysis.machine_answers import machines_with_answers
 from linewright.analysis.questions import ask
+from linewright.say.document import render_all
 from linewright.say.family_sentences import reader_sentences
 from linewright.say.machine_document import documents
-from linewright.say.sentence import render_all
 from linewright.say.verdict import verdict
 from linewright.schema import Record
-from linewright.show.text_tables import print_cells
+from linewright.show.terminal import print_cells
 from support.analysis_samples import cell, context, launches, together
 
 PAIRS = {

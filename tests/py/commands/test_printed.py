@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from linewright.architectures import PROBED
 from linewright.errors import UserError
 from linewright.find.sampled_machine import find_sampler
 from linewright.records import files as records
@@ -29,7 +28,7 @@ from linewright.run.programs import (
     find_torture,
     find_workload,
 )
-from linewright.schema import Context, Record
+from linewright.schema import PROBED, Context, Record
 from support import machines
 from support.analysis_samples import write
 from support.command_lines import follow, go_on

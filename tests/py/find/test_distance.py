@@ -14,7 +14,7 @@ from linewright.find.result_document import document, limits
 from linewright.find.results import LayoutAdvice, Movement
 from linewright.find.sampling import prices_of
 from linewright.find.sources import Advice, conclude
-from linewright.say.sentence import render_all
+from linewright.say.document import render_all
 from support.analysis_samples import write
 from support.find_results import line, result, said_of
 from support.spacing_samples import line_of, machine

@@ -31,7 +31,7 @@ from linewright.find.results import CodeName, Hot, Object
 from linewright.find.shared_lines import SharedLines
 from linewright.find.space import Spaces
 from linewright.find.stream import Map, Sample
-from linewright.say.sentence import render_all
+from linewright.say.document import render_all
 from support.find_results import line, result
 
 

@@ -24,7 +24,7 @@ from linewright.find.result_document import document
 from linewright.find.results import Tasks, Touch
 from linewright.find.space import Spaces
 from linewright.find.stream import Sample
-from linewright.say.sentence import render_all
+from linewright.say.document import render_all
 from linewright.schema import Estimate
 from support.find_results import line as line_of
 from support.find_results import result

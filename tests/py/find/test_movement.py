@@ -17,7 +17,7 @@ from linewright.find.line_words import kind_text, movement_text
 from linewright.find.movement import Ticks, Use, movement, ran_at_once
 from linewright.find.result_document import document, headline
 from linewright.find.results import Hot, Movement, Site, Touch, note
-from linewright.say.sentence import render_all
+from linewright.say.document import render_all
 from linewright.schema import Estimate, Interval
 from support.find_results import line as line_of
 from support.find_results import result, said_of

@@ -12,19 +12,16 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from linewright.architectures import PROBED
 from linewright.commands.probe import UnprobedMachine
 from linewright.errors import UserError
-from linewright.families import family_of
 from linewright.find import line_words
 from linewright.find.line_prices import LOCKS, PLANS, Prices, ceiling_of, from_files
 from linewright.find.result_document import document
 from linewright.find.results import Hot, Movement, Site, ThreadShare, Touch
-from linewright.forms import listed, standing_for
+from linewright.forms import family_of, listed, standing_for
 from linewright.plans.request import build, request_of
-from linewright.say.document import Document
-from linewright.say.sentence import render_all
-from linewright.schema import Cell, Estimate, Record
+from linewright.say.document import Document, render_all
+from linewright.schema import PROBED, Cell, Estimate, Record
 from linewright.trial import heap_padding
 from support import find_results
 from support.command_lines import complaint, follow, refused

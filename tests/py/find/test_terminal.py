@@ -12,7 +12,7 @@ from rich.console import Console
 
 from linewright.find.result_document import document
 from linewright.find.sampling_progress import SamplingProgress
-from linewright.show.text_tables import print_tables
+from linewright.show.terminal import print_tables
 from support import find_results
 
 

@@ -14,13 +14,13 @@ import sys
 
 import pytest
 
-from linewright.analysis.price_list import PRICES
+from linewright.analysis.machine_figures import PRICES
 from linewright.errors import RunError
 from linewright.kernel import kernel_target as kernel
 from linewright.plans.builtin.readers_plan import EXPEDITED
 from linewright.records.files import decode_line
 from linewright.schema import Context, Record
-from linewright.show.text_tables import LINES
+from linewright.show.terminal import LINES
 from support import waiting
 from support.places import DATA, HERE, ROOT
 

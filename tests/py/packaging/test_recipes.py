@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 
-from linewright import architectures, families
+from linewright import forms
+from linewright.schema import ARCHITECTURE_NAMES
 from support.places import ROOT
 
 LISTS = (
@@ -38,7 +39,7 @@ def test_a_family_is_its_table_its_loops_and_its_record():
 
 def test_every_operation_of_the_tables_has_a_record():
     """An operation that no record names would be taken for one on one line."""
-    known = {name for f in families.FAMILIES for name in (*f.operations, f.baseline)}
+    known = {name for f in forms.FAMILIES for name in (*f.operations, f.baseline)}
     rows = [
         match[1]
         for path in (ROOT / "wire" / "forms").glob("*.def")
@@ -55,6 +56,6 @@ def test_an_architecture_is_its_folder_and_two_lists():
         (ROOT / "include/linewright/arch/select.h").read_text(),
     )
     in_c = set(re.findall(r"entry\((\w+)\)", listed[1]))
-    assert in_c == set(architectures.NAMES)
+    assert in_c == set(ARCHITECTURE_NAMES)
     own = {"x86" if name in ("x86_64", "i386") else name for name in in_c}
     assert own <= folders

@@ -6,8 +6,7 @@ from __future__ import annotations
 import pytest
 
 from linewright.errors import UserError
-from linewright.families import SPACING
-from linewright.forms import Form
+from linewright.forms import SPACING, Form
 from linewright.plans.builtin import spacing_plan
 from linewright.plans.definition import Inputs, settings
 from linewright.plans.estimate import blocks

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from linewright.families import FLOORS, WAIT
-from linewright.forms import Form
+from linewright.forms import FLOORS, WAIT, Form
 from linewright.plans.builtin import quick_plan, wait_plan
 from linewright.plans.definition import Inputs, settings
 from linewright.schema import Cpu, Plan

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from linewright.families import IDENTICAL
+from linewright.forms import IDENTICAL
 from linewright.plans.grid import OPERATIONS
 from machine_code import OBJDUMP, disassemble
 from support.forms import forms_of

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from linewright.families import FAMILIES, FLOORS, IDENTICAL, default_of, family_of
+from linewright.forms import FAMILIES, FLOORS, IDENTICAL, default_of, family_of
 from support.forms import every_form
 from support.places import ROOT
 

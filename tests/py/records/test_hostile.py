@@ -24,7 +24,7 @@ from linewright.say import cell_rows, comparison_document
 from linewright.say import machine_document as advice
 from linewright.say.machine_document import for_programs
 from linewright.schema import Context
-from linewright.show.formats import csv_of
+from linewright.show.output import csv_of
 from support.analysis_samples import cell, context, record, write
 
 ATTACK = (

@@ -87,7 +87,7 @@ def test_no_cpu_list(text: str):
 
 @given(st.lists(st.integers(0, 300), unique=True, min_size=1, max_size=40))
 def test_cpu_text_reads_back(cpus: list[int]):
-    assert sorted(units.cpu_list(units.cpu_text(cpus), "--cpus")) == sorted(cpus)
+    assert sorted(units.cpu_list(numbers.cpu_text(cpus), "--cpus")) == sorted(cpus)
 
 
 @given(st.text(max_size=40))

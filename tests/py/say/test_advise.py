@@ -14,8 +14,8 @@ import pytest
 from linewright import policy
 from linewright.analysis import summarise
 from linewright.policy import Policy
+from linewright.say.document import render_all
 from linewright.say.machine_document import documents
-from linewright.say.sentence import render_all
 from linewright.schema import Cpu
 from support.analysis_samples import (
     cell,

@@ -10,9 +10,9 @@ import pytest
 
 from linewright.analysis import summarise
 from linewright.analysis.machine_answers import machines_with_answers
+from linewright.say.document import render
 from linewright.say.family_sentences import apart_sentences
 from linewright.say.machine_document import document, documents
-from linewright.say.sentence import render
 from support.analysis_samples import write
 from support.spacing_samples import line_of, machine
 

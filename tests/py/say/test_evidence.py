@@ -20,10 +20,20 @@ from linewright.analysis.machine_answers import machines_with_answers
 from linewright.compare.compared_files import ComparedFiles, CompareOptions
 from linewright.compare.from_files import compare
 from linewright.say import cell_document, comparison_document
-from linewright.say.document import Bars, Document, TableCell, TextTable, Topic, document_of
+from linewright.say.document import (
+    Bars,
+    Document,
+    Sentence,
+    TableCell,
+    TextTable,
+    Topic,
+    document_of,
+    render,
+    sentence,
+    sentence_as_written,
+)
 from linewright.say.machine_document import documents
 from linewright.say.machine_lines import doubts
-from linewright.say.sentence import Sentence, render, sentence, sentence_as_written
 from linewright.schema import Context, Record
 from support import machines
 from support.report_samples import write

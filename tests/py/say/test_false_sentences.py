@@ -11,16 +11,15 @@ import pytest
 from scipy import stats
 
 from linewright.analysis import summarise
-from linewright.analysis.near_far import near_far
-from linewright.analysis.price_list import Price
+from linewright.analysis.loading import near_far
+from linewright.analysis.machine_figures import Price
 from linewright.compare.changes import compare
-from linewright.say.document import common_costs
+from linewright.say.document import common_costs, render_all
 from linewright.say.machine_document import documents
 from linewright.say.machine_tables import ratio_text
-from linewright.say.sentence import render_all
 from linewright.say.verdict import verdict
 from linewright.schema import Quantiles
-from linewright.show.text_tables import legend_of, narrowed
+from linewright.show.terminal import legend_of, narrowed
 from support.analysis_samples import (
     cell,
     context,

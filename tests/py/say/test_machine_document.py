@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from linewright.analysis import summarise
-from linewright.say.document import Topic
-from linewright.say.sentence import render, render_all
+from linewright.say.document import Topic, render, render_all
 from support.analysis_samples import OPERATIONS, cell, contexts_of, published, together
 from support.screens import screens
 

@@ -16,8 +16,8 @@ import pytest
 
 from linewright.analysis import summarise
 from linewright.cli import main
+from linewright.say.document import render, render_all
 from linewright.say.machine_document import documents
-from linewright.say.sentence import render, render_all
 from linewright.schema import Cell, Context, DrawnCosts, Record
 from support.analysis_samples import as_simulated, contexts_of, points, together, write
 from support.model import CALIBRATED

@@ -12,8 +12,8 @@ import pytest
 
 from linewright.analysis import findings, summarise
 from linewright.analysis.findings import crossovers
+from linewright.say.document import render
 from linewright.say.phrases import answer_text, runs_of
-from linewright.say.sentence import render
 from linewright.say.verdict import verdict, verdict_sentences
 from linewright.schema import Quantiles
 from support.analysis_samples import (

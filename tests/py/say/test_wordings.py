@@ -20,14 +20,14 @@ from linewright.compare.compared_files import CompareOptions
 from linewright.compare.from_files import compare
 from linewright.find import result_document
 from linewright.say import comparison_document
+from linewright.say.document import render
 from linewright.say.machine_document import documents
 from linewright.say.page_material import gather
-from linewright.say.sentence import render
 from linewright.say.verdict import verdict
 from linewright.schema import Context, Record
 from linewright.show import plain
 from linewright.show.report import report_page
-from linewright.show.text_tables import print_cells, print_tables
+from linewright.show.terminal import print_cells, print_tables
 from support import find_results, machines
 from support.report_samples import write
 

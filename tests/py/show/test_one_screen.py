@@ -16,8 +16,8 @@ from rich.text import Text
 
 from linewright.say.trial_document import document
 from linewright.schema import Context, Record
-from linewright.show.console import WIDEST
-from linewright.show.text_tables import LINES, longest, print_tables
+from linewright.show.output import WIDEST
+from linewright.show.terminal import LINES, longest, print_tables
 from linewright.trial.interim_analysis import analyse
 from linewright.trial.trial_file import Session, TrialSetting
 from support import machines

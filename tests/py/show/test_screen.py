@@ -21,8 +21,7 @@ from rich.console import Console
 from linewright import numbers
 from linewright.analysis import summarise
 from linewright.analysis.comparison import Comparison
-from linewright.analysis.matrix import Entry, Figure
-from linewright.analysis.price_list import Price
+from linewright.analysis.machine_figures import Entry, Figure, Price
 from linewright.say.document import Document
 from linewright.say.machine_document import documents
 from linewright.say.machine_tables import matrix_table, price_table, ratio_text
@@ -30,9 +29,8 @@ from linewright.say.phrases import figure
 from linewright.say.verdict import verdict_sentences
 from linewright.schema import Context, Interval, Record
 from linewright.show import plain
-from linewright.show.console import WIDEST
-from linewright.show.terminal import ASCII, bar, print_documents, scale_of, signs_for
-from linewright.show.text_tables import LINES
+from linewright.show.output import WIDEST
+from linewright.show.terminal import ASCII, LINES, bar, print_documents, scale_of, signs_for
 from support import machines
 from support.analysis_samples import cell, contexts_of, priced, together, write
 from support.places import HERE

@@ -11,15 +11,13 @@ from rich.console import Console
 
 from linewright.analysis import summarise
 from linewright.say import cell_rows
-from linewright.say.document import Axis, Chart, Document, Topic
+from linewright.say.document import Axis, Chart, Document, Topic, sentence_as_written
 from linewright.say.machine_document import documents, for_programs
 from linewright.say.machine_lines import describe
-from linewright.say.sentence import sentence_as_written
 from linewright.schema import Cell, Context, Record
 from linewright.show import plain
-from linewright.show.console import PIPE_COLUMNS
-from linewright.show.formats import csv_of
-from linewright.show.text_tables import NARROW_NAME, print_cells
+from linewright.show.output import PIPE_COLUMNS, csv_of
+from linewright.show.terminal import NARROW_NAME, print_cells
 from support.places import EXAMPLES
 
 CONTEXT = msgspec.json.decode((EXAMPLES / "context-valid-x86-64.json").read_bytes(), type=Context)

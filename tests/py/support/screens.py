@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from linewright.analysis import matrix, price_list
+from linewright.analysis import machine_figures
 from linewright.analysis.machine_answers import machines_with_answers
 from linewright.analysis.summary import Summary
 from linewright.say.machine_document import document
@@ -19,9 +19,9 @@ class Screen:
     def __init__(self, machine) -> None:
         self.document, self.of = (made := document(machine)), made.of
         self.coarse = made.coarse
-        self.columns = matrix.columns_of(machine)
-        self.rows = {row_name(row): row for row in matrix.rows(machine, self.columns)}
-        self.prices = {price_name(price): price for price in price_list.prices(machine)}
+        self.columns = machine_figures.columns_of(machine)
+        self.rows = {row_name(row): row for row in machine_figures.rows(machine, self.columns)}
+        self.prices = {price_name(price): price for price in machine_figures.prices(machine)}
 
 
 def screens(summaries: Iterable[Summary], contexts: Sequence[Context]) -> list[Screen]:

@@ -14,7 +14,7 @@ from scipy import stats
 
 from linewright.errors import UserError
 from linewright.say import scaling_document
-from linewright.say.sentence import render_all
+from linewright.say.document import render_all
 from linewright.trial import engine, named_settings, scaling
 from linewright.trial.runner import RunOutcome
 from linewright.trial.trial_file import Session, TrialSetting

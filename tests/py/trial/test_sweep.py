@@ -7,7 +7,7 @@ import pytest
 
 from linewright.commands.sweep import PROGRAMS
 from linewright.errors import UserError
-from linewright.say.sentence import render_all
+from linewright.say.document import render_all
 from linewright.say.trial_document import sweep_document
 from linewright.trial import workload_sweep
 from support.places import ROOT

@@ -27,7 +27,7 @@ from linewright.compare import from_files
 from linewright.compare.compared_files import CompareOptions
 from linewright.errors import RunError, UserError
 from linewright.run.process import Interrupts
-from linewright.say.sentence import render_all
+from linewright.say.document import render_all
 from linewright.trial import engine, named_settings, runner, trial_file, trial_place
 from linewright.trial.interim_analysis import fewest_rounds
 from linewright.trial.runner import Interruption, RunOutcome

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a result is shown as, and the files that a command makes for its user: an existing one is
+"""Where commands print, results to standard output and everything else to standard error, and how
+wide; what a result is shown as; and the files that a command makes for its user: an existing one is
 never replaced, and a failure names the option.
 
 CSV has a heading line with the units in the names, then one line per row, empty where there is no
@@ -11,17 +12,95 @@ from __future__ import annotations
 import csv
 import io
 import os
+import sys
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from enum import Enum
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 import msgspec
+from rich.console import Console
 
-from linewright.errors import RunError, UserError, cannot_write, choice, contradiction
+from linewright.errors import RunError, UserError, cannot_write, choice, contradiction, one_line
 from linewright.records.files import is_special
 from linewright.schema import Context
+
+WIDEST = 100
+"""Most columns of a screen, also on a wider terminal: longer lines are hard to read."""
+NARROWEST = 60
+"""Fewest columns of a screen."""
+WIDE = 104
+"""Columns from which tables of every cell, which use the whole width, show their spare columns and
+do not break names."""
+PIPE_COLUMNS = 118
+"""Width of a table that goes to no terminal, unless COLUMNS says otherwise: the longest form fits
+on one line."""
+
+
+def note(text: str) -> None:
+    """Print one line on standard error."""
+    remark(f"linewright: {one_line(text)}")
+
+
+def remark(line: str) -> None:
+    """Print a line on standard error as it is.  A reader that has closed the stream does not end
+    the run."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+def console_for(stream: TextIO) -> Console:
+    """A console that colours terminals only, and that never wraps a pipe's lines more than it
+    must."""
+    width = None
+    if not stream.isatty() and not os.environ.get("COLUMNS", "").isdigit():
+        width = PIPE_COLUMNS
+    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+
+
+def width_of(console: Console) -> int:
+    """The columns that a screen uses of a terminal or pipe."""
+    return max(NARROWEST, min(WIDEST, console.width))
+
+
+LIKE = {
+    "–": "-", "—": "-", "−": "-", "×": "x", "·": "|", "…": "...", "±": "+-", "µ": "u", "√": "sqrt ",
+    "↔": "<->", "↕": "^v", "→": "->", "↑": "^", "↓": "v", "≥": ">=", "≤": "<=", "≈": "~", "⁴": "^4",
+    "⁶": "^6", "▶": ">", "█": "#", "░": ".", "π": "pi", "“": '"', "”": '"', "’": "'",
+}  # fmt: skip
+"""What is printed for a sign of ours that an encoding lacks."""
+
+
+def likeness(error: UnicodeError) -> tuple[str, int]:
+    """The error handler of what is printed: a sign's likeness, a letter without its accent, and
+    `?` only for what has neither."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    said = ""
+    for sign in error.object[error.start : error.end]:
+        bare = unicodedata.normalize("NFKD", sign).encode("ascii", "ignore").decode()
+        said += LIKE.get(sign) or bare or "?"
+    return said, error.end
+
+
+def encodes(text: str, encoding: str) -> bool:
+    """Whether an encoding can express a text."""
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON with one member a line."""
+    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+    sys.stdout.flush()
+
 
 FORMATS = ("table", "plain", "csv")
 PARQUET = "parquet"

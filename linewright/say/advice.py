@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: MIT
+"""What to do, in sentences: what to write in code, the most valuable first, one idea and its number
+each; where one form overtakes the default; and the setting for a process, with the sentence that
+says why and each class of operations against the default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from linewright import numbers
+from linewright.analysis import setting_choice
+from linewright.analysis.comparison import Comparison
+from linewright.analysis.findings import Finding
+from linewright.analysis.machine_answers import (
+    FormAdvice,
+    MachineAnswers,
+    UselessPrefetch,
+    cheaper_forms,
+    cheaper_instead,
+    first_guess,
+    updater_of_readers,
+    useless_prefetch,
+    what_to_write,
+)
+from linewright.analysis.questions import COUNTER, PADDED, QUESTIONS, READERS
+from linewright.analysis.setting_choice import (
+    Choice,
+    Conflict,
+    clearest,
+    setting_conflicts,
+)
+from linewright.analysis.summary import Summary, grouped
+from linewright.forms import family_of
+from linewright.say.document import Decision, Sentence, Topic, sentence, sentence_as_written, topic
+from linewright.say.machine_lines import EMULATED
+from linewright.say.phrases import (
+    BETTER,
+    all_within_text,
+    crossing_text,
+    instead_text,
+    measure_again,
+    measure_on,
+    more_text,
+    need_of,
+    rate_text,
+    sharers_of,
+    time_of,
+    work_lengths_text,
+)
+from linewright.say.words import FEW_LAUNCHES, LEFT_OPEN
+
+MOST_FORMS = 2
+"""Sentences about other forms than the default; the matrix holds all."""
+COUNTERS = (COUNTER, "")
+"""The per-CPU counter against whatever stands for one atomic word."""
+INSTEAD = {
+    COUNTERS: ("percpu", "count in per-CPU words"),
+    ("fetch_add", "cmpxchg"): ("one_line", "replace a CAS loop by fetch_add"),
+}
+REMEDIES = {
+    PADDED: ("", "give each thread its own line"),
+    READERS: ("", "read under SRCU (fast), not an rwlock"),
+}
+"""By what is cheaper than what (forms, or operations): the family that is spoken of, and what to
+do."""
+PREFETCHES = {"PREFETCHW": ("prefetchw",), "PRFM": ("prfm_keep", "prfm_strm")}
+"""Prefetches by the name under which they are spoken of."""
+
+
+def use(m: MachineAnswers) -> list[Sentence]:
+    """What to write in code, the most valuable first; what costs more elsewhere than it saves
+    here comes last."""
+    if m.emulated:
+        return []
+    forms = cheaper_forms(m)
+    return [
+        *[_form(a) for a in forms if not a.loses][:MOST_FORMS],
+        *_instead(INSTEAD, m),
+        *_first_guess(m),
+        *_instead(REMEDIES, m),
+        *_prefetches(m),
+        *[_form(a) for a in forms if a.loses][:MOST_FORMS],
+    ]
+
+
+def _instead(
+    texts: Mapping[tuple[str, str], tuple[str, str]], m: MachineAnswers
+) -> Iterator[Sentence]:
+    """What is shown to be cheaper than what."""
+    for names, (family, do) in texts.items():
+        if a := cheaper_instead(m, names, alone=names == COUNTERS):
+            one, other = _either(a.first.figures_ns), _either(a.second.figures_ns)
+            less = numbers.times(a.contrast.low, a.contrast.high)
+            text, cells = f"{do}: {one} vs {other} ns {sharers_of(a.first)} ({less})", a.ids
+            if names == READERS:
+                updater = updater_of_readers(m)
+                text += f"; {_updater(updater)}"
+                cells += (updater.id,) if updater else ()
+            yield sentence(text, family, cells, ratio=1 / a.contrast.value)
+
+
+def _either(figures: Sequence[float]) -> str:
+    """``14.5``, or of a metastable cell ``25.3 or 103``: no launch costs what lies between."""
+    return " or ".join(numbers.figure(ns) for ns in figures)
+
+
+def _updater(updater: Summary | None) -> str:
+    if updater is None:
+        return "what its updater waits was not measured"
+    return f"its updater waits {numbers.figure(updater.issue.median_ns / 1e3)} µs"
+
+
+def _first_guess(m: MachineAnswers) -> Iterator[Sentence]:
+    if a := first_guess(m):
+        c = a.here.contrast
+        less = numbers.change_in_words(1 / c.high, 1 / c.low, "ratio")
+        figures, but = instead_text(a.here, reverse=True), _but(a, reverse=True)
+        text = f"read before the first CAS, alone: {figures} ({less}){but}"
+        yield sentence(text, "one_line", a.ids, ratio=c.value)
+
+
+def _form(a: FormAdvice) -> Sentence:
+    """Another form than the default."""
+    row = a.here
+    text = (
+        f"take {row.first.form} for {a.operation}, {_where(row)}: {instead_text(row)} "
+        f"({row.words()}){rate_text(a.lost_rate, row.second.form)}{_but(a)}"
+    )
+    return sentence(text, "one_line", a.ids, ratio=row.contrast.value)
+
+
+def _where(c: Comparison, work: bool = False) -> str:
+    at = c.situation
+    return f"{sharers_of(c)} {at.around}" if work or at.work_iters else sharers_of(c)
+
+
+def _but(a: FormAdvice, reverse: bool = False) -> str:
+    """What following the advice costs more elsewhere."""
+    if a.elsewhere is None:
+        return ""
+    where = _where(a.elsewhere, work=a.here.situation.work_iters > 0)
+    return f", but {instead_text(a.elsewhere, reverse)} {where}"
+
+
+def _prefetches(m: MachineAnswers) -> Iterator[Sentence]:
+    """What a prefetch for write in front of the default gains, where it gains nothing alone."""
+    for name, prefetches in PREFETCHES.items():
+        found = useless_prefetch(m, prefetches)
+        if found is None:
+            continue
+        gains = ""
+        if found.of_another:
+            bare, behind = found.of_another
+            less = numbers.figure(behind.first.ns.median_ns)
+            gains = f"; before {bare.first.form} it does: {less} instead of "
+            gains += f"{numbers.figure(bare.first.ns.median_ns)} ns"
+        default = numbers.join(found.defaults)
+        text = f"{name}{f' before {default}' if gains else ''} gains nothing alone, within "
+        text += f"{numbers.at_most(found.within)}{_second_cpu(found)}{gains}"
+        yield sentence(text, "one_line", found.ids)
+
+
+def _second_cpu(found: UselessPrefetch) -> str:
+    """What the same prefetch does with a second CPU."""
+    c = found.contended
+    if c is not None and c.slower:
+        return f"; {sharers_of(c)} {c.first.form} takes {instead_text(c)}"
+    return f"; {sharers_of(c)} {c.words()}" if c else ""
+
+
+def overtaking(m: MachineAnswers) -> Topic | None:
+    """Where one form overtakes the default."""
+    found = [c for c in m.crossovers if not family_of(c.operation).advice]
+    lines = [sentence_as_written(crossing_text(c, m.context), c.ids) for c in found]
+    return topic("crossovers", "Where one form overtakes another", lines, found)
+
+
+def code(m: MachineAnswers) -> Topic | None:
+    """What to write in code, where no setting chooses: one line for each need."""
+    chosen = ("add", "fetch_add", "xchg") if m.forms_differ else ()
+    wanted = (f for f in m.of_family("one_line") if f.operation not in chosen and not f.published)
+    lines, data, unknown = [], [], []
+    for need, found in grouped(wanted, need_of).items():
+        text, forms = _written(found)
+        ids = [i for f in found for i in f.ids]
+        if text:
+            lines.append(sentence_as_written(f"{need}: {text}", ids))
+        else:
+            unknown.append((f"{forms[0]} for {need}", ids))
+        data.append({"operation": need, "default": found[0].default, "forms": forms})
+    if unknown:
+        text = "until more is known, since other forms are undecided at some point: "
+        text += numbers.join([each for each, _ in unknown])
+        text += "" if m.drawn else f"; {measure_again(m)}"
+        lines.append(sentence_as_written(text, [i for _, ids in unknown for i in ids]))
+    return topic("code", "In code", lines, data)
+
+
+def _written(found: Sequence[Finding]) -> tuple[str, list[str]]:
+    """What the findings of one need support writing, in words, and the forms; no text while nothing
+    but the default is known."""
+    (why, forms, clearest), default, text = what_to_write(found), found[0].default, ""
+    if why == "better":
+        where = clearest.situation.words()
+        text = (
+            f"{clearest.first.form}, {clearest.words()} than {default} {where}, the same elsewhere"
+        )
+    elif why == "same":
+        widest = all_within_text(r for f in found for r in f.rows)
+        text = f"any of {numbers.join(forms)}, which are the same within {widest}"
+    elif why == "default_best":
+        text = f"{default}, since nothing measured costs less"
+    elif why == "depends":
+        text = "depends on contention and work, see above"
+    return text, forms
+
+
+CLASS_WORDS = {
+    "void": "operations without a value",
+    "fetch": "operations that return the value",
+    "xchg": "exchanges",
+    "cas": "compare-and-swap",
+}
+_SILENT = {
+    "default_best": "no form measured is shown to be better than the default",
+    "depends": "no one setting: which is best depends on contention and work",
+    "published": "published percentiles have no intervals, so no difference is shown",
+    "default_unmeasured": "the form taken by default is not in the records, so no gain "
+    "over it is shown",
+    "measure_more": "nothing yet: undecided; measure more: {again}",
+    "left_open": f"undecided, since {LEFT_OPEN}",
+    "emulated": EMULATED,
+    "architecture": "on {arch} there is no choice for LINEWRIGHT_ATOMICS to make",
+    "not_measured": "fewer than two forms that a setting can choose were measured under "
+    "equal situations",
+}
+"""Why nothing is to be set."""
+_OTHERWISE = ("depends", "measure_more")
+"""Reasons that are said as they are, without ``nothing`` before them."""
+
+
+def setting(machine: MachineAnswers) -> Decision:
+    """The value for a process, and one sentence that says why."""
+    value, why = machine.setting
+    if why == "better":
+        most = QUESTIONS["setting"].same.share
+        text = (
+            f"LINEWRIGHT_ATOMICS={value}: shown to be better than the default at one measured "
+            f"point or more, and to cost no more than {most:.0%} more at every one"
+            f"{_unseen(machine)}"
+        )
+    else:
+        again = measure_again(machine) if why == "measure_more" else ""
+        unclear = [c for c in machine.choices if c.why == "measure_more"]
+        left_open = why == "measure_more" and all(c.left_open for c in unclear)
+        reason = "left_open" if left_open else why
+        text = _SILENT[reason].format(again=again, arch=machine.arch.replace("_", "-"))
+        text = text if reason in _OTHERWISE else f"nothing: {text}"
+    ids = [i for c in machine.choices for p in c.points for i in p.ids]
+    return Decision(
+        variable="LINEWRIGHT_ATOMICS",
+        value=value,
+        supported=why == "better",
+        why=why,
+        sentence=sentence(text, cells=ids, basis="cells" if ids else "run"),
+    )
+
+
+def _unseen(machine: MachineAnswers) -> str:
+    """What the launches behind a supported setting can miss."""
+    launches = machine.unsettled_launches
+    if not launches:
+        return ""
+    share = setting_choice.unseen_share(launches)
+    return (
+        f"; {launches} launches can miss a state of up to {share:.0%} of launches in which it "
+        f"costs more, and {machine.launches_asked} leave less unseen: {measure_again(machine)}"
+    )
+
+
+def at_text(p: Comparison, machine: MachineAnswers) -> str:
+    """Where a point lies, in words."""
+    time = time_of(p.situation.work_iters, machine.context)
+    return f"{sharers_of(p)}, {p.situation.around}{time}"
+
+
+def point_text(p: Comparison, machine: MachineAnswers) -> str:
+    """A point's figures: the candidate against the default."""
+    kind = "exposed by" if p.figure == "exposed" else "of"
+    return (
+        f"{p.first.words()} {numbers.figure(p.first.ns.median_ns)} ns against "
+        f"{numbers.figure(p.second.ns.median_ns)} ns {kind} {p.second.words()}, "
+        f"{p.words()}, {at_text(p, machine)}"
+    )
+
+
+def classes(m: MachineAnswers) -> Topic | None:
+    """Each class of operations against the default."""
+    lines = [
+        sentence_as_written(text, [i for p in points for i in p.ids])
+        for c in m.choices
+        for text, points in _choice_lines(c, m)
+    ]
+    return topic("classes", "By class of operations", lines, m.choices)
+
+
+def _choice_lines(c: Choice, machine: MachineAnswers) -> list[tuple[str, Sequence[Comparison]]]:
+    """One class: what was found against the default, at its clearest point, and what is missing;
+    each with the points that it rests on."""
+    what = CLASS_WORDS[c.operations]
+    own = c.by_policy.get(c.choice, [])
+    if c.why == "better":
+        same = sum(p.answer == "same" for p in own)
+        text = f"{what}: {c.choice.words()}. {point_text(clearest(own, 'cheaper'), machine)}; "
+        lines = [(text + _rest(own, same), own)]
+        if c.also:
+            text = f"{what}: shown to serve too: {numbers.join([x.words() for x in c.also])}"
+            lines.append((text, [p for x in c.also for p in c.by_policy[x]]))
+        return lines
+    if c.why == "default_best":
+        worst = clearest(c.points, "slower")
+        shown = (
+            f"; clearest: {point_text(worst, machine)}"
+            if worst
+            else f", all the same within {all_within_text(c.points)}"
+        )
+        text = f"{what}: no form measured is shown to be better than the default{shown}"
+    elif c.why == "depends":
+        return [
+            (f"{what}: no one setting: it depends on the program", c.points),
+            *[(_conflict(x, machine), x.points) for x in setting_conflicts(c)],
+        ]
+    elif c.why == "measure_more":
+        text = f"{what}: undecided, {_missing(c, machine)}"
+    else:
+        text = f"{what}: {_SILENT[c.why]}"
+    return [(text, c.points)]
+
+
+def _rest(own: Sequence[Comparison], same: int) -> str:
+    return (
+        f"the same at {same} of {len(own)} points, not worse at any"
+        if same
+        else f"not worse at any of {len(own)} points"
+    )
+
+
+def _missing(c: Choice, machine: MachineAnswers) -> str:
+    """What the undecided class lacks, and the command that gives it."""
+    points = [p for own in c.candidates.values() for p in own]
+    if not any(p.contended for p in points):
+        some = f"{measure_on(machine.contexts)} --plan quick measures some"
+        return f"since no contended point was measured; {some}"
+    which = sorted(policy.words() for policy in c.candidates)
+    text = (
+        f"since {numbers.join(which)} {'is' if len(which) == 1 else 'are'} not shown to be as good "
+        f"as the default at {len(c.still_open)} of {len(points)} points"
+    )
+    if c.left_open:
+        return f"{text}: {LEFT_OPEN}"
+    few = any(j.why in ("one_launch", "few_launches") for j in c.still_open)
+    reason = FEW_LAUNCHES if few else more_text(c.still_open, machine.launches_asked)
+    return f"{text} ({reason}); {measure_again(machine)}"
+
+
+def _conflict(found: Conflict, machine: MachineAnswers) -> str:
+    """Where a candidate is better or worse than the default, and where most."""
+    return (
+        f"  LINEWRIGHT_ATOMICS={found.setting} is {BETTER[found.answer]} than the default "
+        f"{_places(found.points)}; most: {point_text(found.clearest, machine)}"
+    )
+
+
+def _places(points: Sequence[Comparison]) -> str:
+    by_sharers = grouped(points, sharers_of)
+    return "; ".join(
+        f"{where}, {work_lengths_text([p.situation for p in own])}"
+        for where, own in by_sharers.items()
+    )
