@@ -20,7 +20,7 @@ for area in "${areas[@]}"; do
     [[ " ${all[*]} " == *" $area "* ]] || stop 2 "no bench area '$area': ${all[*]}"
 done
 
-logged configure-bench alone cmake --preset bench
+logged configure-bench alone cmake --preset bench -D"$(as_native)"
 say 'building the runs against peers'
 logged build-bench alone cmake --build --preset bench
 [[ -z $build_only ]] || exit 0

@@ -75,6 +75,13 @@ without_network() { # without_network COMMAND…
     unshare "${user[@]}" --net "$@"
 }
 
+# What makes other builds' commands those of build/native, whose objects the compiler cache then has: the tests' build has warnings as errors.
+as_native() {
+    local value=OFF
+    ! grep -qs '^LINEWRIGHT_WERROR:[A-Z]*=ON' "$root/build/native/CMakeCache.txt" || value=ON
+    echo "LINEWRIGHT_WERROR=$value"
+}
+
 # ccache where there is one: CMake reads these when it configures, also below pip.
 # The build folder's name stays out of the key, so that what pip builds in passing is taken from the native build.
 if command -v ccache >/dev/null; then

@@ -20,7 +20,8 @@ done
 rm -rf build/wheel
 # As deep as build/native and compiled as there, so that the compiler cache knows what was built there.
 logged wheel .venv/bin/python -m pip wheel --disable-pip-version-check --no-input --no-deps --wheel-dir build/wheel/plain \
-    --config-settings=build-dir=build/pip --config-settings=cmake.define.LINEWRIGHT_ONCE=OFF .
+    --config-settings=build-dir=build/pip --config-settings=cmake.define.LINEWRIGHT_ONCE=OFF \
+    --config-settings="cmake.define.$(as_native)" .
 logged man .venv/bin/python scripts/man.py build/wheel/man
 mkdir -p "$folder"
 .venv/bin/python scripts/wheel.py build/wheel/plain/*.whl "$folder" --man build/wheel/man "${programs[@]}"

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -65,6 +66,23 @@ def test_it_runs_briefly(program: str, built: Path, tmp_path: Path) -> None:
     done = waiting.run(command, env=environment, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.strip()
+
+
+def commands(build: str) -> dict[str, set[str]]:
+    """How a build compiles each file, its own folder aside."""
+    found: dict[str, set[str]] = {}
+    for one in json.loads((ROOT / "build" / build / "compile_commands.json").read_text()):
+        command = one["command"].replace(f"build/{build}/", "build/")
+        found.setdefault(one["file"].replace(f"build/{build}/", "build/"), set()).add(command)
+    return found
+
+
+def test_what_the_native_build_compiled_is_not_compiled_again(built: Path) -> None:
+    """By the same command, which the compiler cache goes by."""
+    native, bench = commands("native"), commands("bench")
+    common = native.keys() & bench.keys()
+    assert len(common) > 50
+    assert [file for file in sorted(common) if not native[file] & bench[file]] == []
 
 
 @pytest.fixture(scope="module")
