@@ -150,7 +150,8 @@ class Family(Struct, frozen=True, kw_only=True):
     measured: what a compiler emits, or what a program without this library would do."""
     verdict: str = "forms"
     """``forms`` (each form against the default), ``cache`` (a fit over lists), ``dma`` (one wait or
-    many), ``readers`` (forms, scaling and updaters) or ``spacing`` (near against far apart)."""
+    many), ``readers`` (forms, scaling and updaters), ``spacing`` (near against far apart) or
+    ``none`` (figures of which none is the better)."""
     advice: str = ""
     """Name of the section of `linewright advise` that speaks of it; empty: the sections about a
     choice of form."""
@@ -262,14 +263,15 @@ SPACING = Family(
     advice="spacing",
     contended=False,
 )
-_HINTS = ("none", "pause", "tpause", "umwait", "mwaitx", "yield", "isb", "sb", "wfe", "wfet")
+_HINTS = ("pause", "tpause", "umwait", "mwaitx", "yield", "isb", "sb", "wfe", "wfet")
 WAIT = Family(
     name="wait",
     title="Waiting for another thread",
     operations=("wait_hint", "wait_woken"),
     # Lengths, of which the shorter is not the better: what it costs the thread that is waited for
     # is not in them.
-    floors=tuple(f"{kind}_{hint}" for kind in ("hint", "woken") for hint in _HINTS),
+    floors=("woken_none", *(f"{kind}_{hint}" for kind in ("hint", "woken") for hint in _HINTS)),
+    verdict="none",
     contended=False,
 )
 
