@@ -285,7 +285,10 @@ def test_a_line_that_is_no_request_is_refused_by_the_helper(real):
     for line, said in (
         (b"{}\n", "command"),
         (b"nonsense\n", "not JSON at byte 2"),
-        (b'{"command":[],"limit_s":0,"output":0,"environment":{}}\n', "without a program"),
+        (
+            b'{"command":[],"limit_s":0,"output":0,"threads":false,"environment":{}}\n',
+            "without a program",
+        ),
     ):
         done = subprocess.run([HELPER, "--programs"], input=line, capture_output=True)
         assert done.returncode == 3 and said in json.loads(done.stderr)["error"], done.stderr
