@@ -61,15 +61,17 @@ class ProbeTarget(ProgramTarget):
         super().__init__(place.name, place.ask, place.answer)
         self._place, self.close = place, place.close
         self.quota = place.quota
+        self._cpus = cache(lambda: self.quota().cpus)
 
     def _launch(self, plan: Plan, interrupts: Interrupts) -> Iterator[Event]:
+        self._cpus()  # beforehand: records that come meanwhile would wait for the answer
         for event in launch_program(self._place.plan(), plan, interrupts, NAME, self._place.link):
             yield self._named(event) if isinstance(event, Context) else event
 
     def _named(self, context: Context) -> Context:
         """A probe knows no name of its machine that the reader of its records knows, and no control
         group."""
-        return msgspec.structs.replace(context, target=self.name, cpu_quota=self.quota().cpus)
+        return msgspec.structs.replace(context, target=self.name, cpu_quota=self._cpus())
 
 
 class LocalTarget(ProbeTarget):
