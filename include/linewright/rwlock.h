@@ -140,7 +140,8 @@ struct lw__rw_thread {
     struct lw_rwlock *waits_for; /* a lock whose state may say that this thread waits: read in a child of fork() */
 } __attribute__((aligned(128)));
 
-/* The calling thread's marks; NULL before its first read of a biased lock and after its last destructor. */
+/* The calling thread's marks; before its first read of a biased lock and after its last destructor those of no thread, whose positions are all
+ * taken. */
 extern LW_API __thread struct lw__rw_thread *lw__rw_self __attribute__((tls_model("initial-exec")));
 
 LW_API int lw__rw_read_slow(struct lw_rwlock *l, uint64_t ns);
@@ -163,8 +164,7 @@ static inline uintptr_t lw__rw_position(const struct lw_rwlock *l)
 /* Takes the lock for reading. -EDEADLK: the calling thread holds it for writing; -EAGAIN: 2^19 readers. */
 LW_ALWAYS_INLINE int lw_rwlock_read_lock(struct lw_rwlock *l)
 {
-    struct lw__rw_thread *self = lw__rw_self;
-    if (__builtin_expect(self && lw__rw_mark(self, l), 1))
+    if (__builtin_expect(lw__rw_mark(lw__rw_self, l), 1))
         return 0;
     return lw__rw_read_slow(l, LW_RWLOCK_FOREVER);
 }
@@ -172,8 +172,7 @@ LW_ALWAYS_INLINE int lw_rwlock_read_lock(struct lw_rwlock *l)
 /* The same if no writer is inside or waits: -EBUSY otherwise. Async-signal-safe. */
 LW_ALWAYS_INLINE int lw_rwlock_try_read(struct lw_rwlock *l)
 {
-    struct lw__rw_thread *self = lw__rw_self;
-    if (__builtin_expect(self && lw__rw_mark(self, l), 1))
+    if (__builtin_expect(lw__rw_mark(lw__rw_self, l), 1))
         return 0;
     return lw__rw_read_slow(l, 0);
 }
@@ -181,12 +180,10 @@ LW_ALWAYS_INLINE int lw_rwlock_try_read(struct lw_rwlock *l)
 /* 0, or -EPERM where no thread holds the lock for reading; that is not noticed while read locks are handed over. */
 LW_ALWAYS_INLINE int lw_rwlock_read_unlock(struct lw_rwlock *l)
 {
-    struct lw__rw_thread *self;
     if (__builtin_expect(LW_RW_LOAD(&l->biased, RELAXED) != LW__RW_BIASED,
                          0)) /* a thread's marks cost a plain lock nothing */
         return lw__rw_read_unlock_plain(l);
-    self = lw__rw_self;
-    if (__builtin_expect(self && lw__rw_unmark(self, l), 1))
+    if (__builtin_expect(lw__rw_unmark(lw__rw_self, l), 1))
         return 0;
     return lw__rw_read_unlock_slow(l);
 }

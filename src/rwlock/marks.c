@@ -22,7 +22,11 @@ struct chunk {
 
 static struct chunk *chunks; /* only grows, by compare-and-swap: a signal handler may add one */
 
-__thread struct lw__rw_thread *lw__rw_self __attribute__((tls_model("initial-exec")));
+#define FOUR LW__RW_RETIRED, LW__RW_RETIRED, LW__RW_RETIRED, LW__RW_RETIRED
+const struct lw__rw_thread lw__rw_none = {.mark = {FOUR, FOUR, FOUR, FOUR}};
+_Static_assert(LW__RW_MARKS == 16, "each position is taken");
+
+__thread struct lw__rw_thread *lw__rw_self __attribute__((tls_model("initial-exec"))) = (struct lw__rw_thread *)&lw__rw_none;
 static __thread bool over __attribute__((tls_model("initial-exec"))); /* the thread's marks are given back */
 static pthread_key_t key;
 static bool have_key;
@@ -58,8 +62,10 @@ static struct lw__rw_thread *take(void)
 
 struct lw__rw_thread *lw__rw_own_marks(void)
 {
-    if (lw__rw_self || over || !have_key)
+    if (lw__rw_self != LW__RW_NONE)
         return lw__rw_self;
+    if (over || !have_key)
+        return NULL;
     int saved = errno;
     struct lw__rw_thread *t = take();
     if (t && pthread_setspecific(key, t)) {
@@ -67,9 +73,10 @@ struct lw__rw_thread *lw__rw_own_marks(void)
         t = NULL;
     }
     /* A handler that interrupted this took marks, too, and holds none of them now: the ones taken last stay. */
-    if (t && lw__rw_self)
+    if (t && lw__rw_self != LW__RW_NONE)
         give_slot_back(lw__rw_self);
-    lw__rw_self = t;
+    if (t)
+        lw__rw_self = t;
     errno = saved;
     return t;
 }
@@ -98,9 +105,9 @@ static void thread_ends(void *key_value)
     (void)key_value; /* not the thread's marks where a handler interrupted lw__rw_own_marks() */
     struct lw__rw_thread *own = lw__rw_self;
     over = true;
-    lw__rw_self = NULL;
+    lw__rw_self = LW__RW_NONE;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (own)
+    if (own != LW__RW_NONE)
         give_slot_back(own);
 }
 

@@ -8,6 +8,10 @@
 /* What a writer leaves in the place of a mark whose read locks other threads released: the address of no lock. */
 #define LW__RW_RETIRED ((struct lw_rwlock *)1)
 
+/* Whose marks `lw__rw_self` is where the thread has none: each position is taken, by no lock. */
+extern const struct lw__rw_thread lw__rw_none __attribute__((visibility("hidden")));
+#define LW__RW_NONE ((struct lw__rw_thread *)(uintptr_t)&lw__rw_none)
+
 /* The calling thread's marks, taken at its first read of a biased lock. NULL: the thread ends, or memory is lacking; it counts in the
  * plain lock then. Async-signal-safe; keeps errno. */
 struct lw__rw_thread *lw__rw_own_marks(void);

@@ -248,7 +248,7 @@ void lw__rw_leave_behind(struct lw__rw_thread *t)
         count_mark(t, at);
     struct lw_rwlock *l = t->waits_for;
     t->waits_for = NULL;
-    if (l && !(lw__rw_self && lw__rw_self->waits_for == l)) /* else a handler of a signal forks while its thread waits */
+    if (l && lw__rw_self->waits_for != l) /* else a handler of a signal forks while its thread waits */
         l->state &= l->writer ? READERS | WRITER : READERS;
 }
 
@@ -289,7 +289,7 @@ static __attribute__((noinline)) int read_otherwise(struct lw_rwlock *l, uint64_
     struct lw__rw_thread *self = lw__rw_self;
     if (__atomic_load_n(&l->biased, __ATOMIC_RELAXED) & (LW__RW_BIASED | LW__RW_ENDING))
         self = lw__rw_own_marks();
-    else if (self && LW_RW_LOAD(&self->mark[lw__rw_position(l)], RELAXED) != l)
+    else if (LW_RW_LOAD(&self->mark[lw__rw_position(l)], RELAXED) != l)
         self = NULL;
     if (self)
         clear_retired(self, lw__rw_position(l));
@@ -321,8 +321,7 @@ int lw__rw_read_slow(struct lw_rwlock *l, uint64_t ns)
 /* A limit of 0 ns is no try, but for what it takes: a thread that would wait for itself gets -EDEADLK. */
 int lw_rwlock_read_lock_timeout(struct lw_rwlock *l, uint64_t ns)
 {
-    struct lw__rw_thread *self = lw__rw_self;
-    return self && lw__rw_mark(self, l) ? 0 : lw__rw_read_slow(l, ns ? ns : 1);
+    return lw__rw_mark(lw__rw_self, l) ? 0 : lw__rw_read_slow(l, ns ? ns : 1);
 }
 
 /* Wakes writers that wait for marks: what they sum up has changed. */
@@ -337,8 +336,7 @@ static void wake_writers(void)
 
 int lw__rw_read_unlock_slow(struct lw_rwlock *l)
 {
-    struct lw__rw_thread *self = lw__rw_self;
-    if (self && unmark_again(self, l))
+    if (unmark_again(lw__rw_self, l))
         return 0;
     int error;
     do {
@@ -446,8 +444,7 @@ int lw__rw_read_unlock_plain(struct lw_rwlock *l)
 {
     if (is_plain(l) && quick_read_unlock(l))
         return 0;
-    struct lw__rw_thread *self = lw__rw_self;
-    return self && lw__rw_unmark(self, l) ? 0 : lw__rw_read_unlock_slow(l);
+    return lw__rw_unmark(lw__rw_self, l) ? 0 : lw__rw_read_unlock_slow(l);
 }
 
 int lw_rwlock_downgrade(struct lw_rwlock *l)
@@ -502,7 +499,7 @@ void lw_rwlock_init_plain(struct lw_rwlock *l)
 static bool is_seen_marked(struct lw_rwlock *l)
 {
     struct lw__rw_thread *t = NULL;
-    if (lw__rw_self && marked_in(lw__rw_self, l))
+    if (marked_in(lw__rw_self, l))
         return true;
     for (unsigned i = 0; i < MARKS_LOOKED_AT && (t = lw__rw_next_thread(t)); i++)
         if (marked_in(t, l))

@@ -78,8 +78,7 @@ EXPORTED int pthread_rwlock_destroy(pthread_rwlock_t *p)
 
 __attribute__((always_inline)) static inline bool read_at_once(struct lw_rwlock *l, void *where)
 {
-    struct lw__rw_thread *self;
-    if (is_plain(l) ? !quick_read(l) : !((self = lw__rw_self) && lw__rw_mark(self, l)))
+    if (!(is_plain(l) ? quick_read(l) : lw__rw_mark(lw__rw_self, l)))
         return false;
     counted(l, READS, where);
     return true;

@@ -24,7 +24,7 @@ static void plain_lock(void) {
     for (unsigned i = 0; i < RC11_THREADS; i++) {
         rc11_check(lw__rw_own_marks() != NULL, "marks");
         marks[i] = lw__rw_self;
-        lw__rw_self = NULL;
+        lw__rw_self = LW__RW_NONE;
     }
 }
 

@@ -42,7 +42,7 @@ static void chunk_there(void) {
     for (unsigned i = 0; i < RC11_THREADS; i++) {
         take_marks();
         marks[i] = lw__rw_self;
-        lw__rw_self = NULL;
+        lw__rw_self = LW__RW_NONE;
     }
 }
 
@@ -57,7 +57,7 @@ static void biased(void) {
 static void is_inside(unsigned number) {
     lw__rw_self = marks[number];
     RIGHT(lw_rwlock_read_lock(&lock));
-    lw__rw_self = NULL;
+    lw__rw_self = LW__RW_NONE;
 }
 
 static void one_inside(void) {
@@ -376,7 +376,7 @@ static void ends_after_two(void) {
 static void about_to_end(void) {
     take_marks();
     marks[0] = lw__rw_self;
-    lw__rw_self = NULL;
+    lw__rw_self = LW__RW_NONE;
     lock.biased = LW__RW_BIASED;
     set_mark(0);
 }
@@ -392,7 +392,7 @@ static void no_mark_is_left(void) { rc11_check(marked(&lock) == 0, "no mark is l
 static void chunk_full(void) {
     marked_for_another();
     take_marks();
-    lw__rw_self = NULL;
+    lw__rw_self = LW__RW_NONE;
 }
 
 static void takes_further_marks(void) {
