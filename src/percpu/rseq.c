@@ -30,12 +30,13 @@ struct rseq_area {
     uint32_t mm_cid;
     uint32_t slice_control;
     uint32_t later[8]; /* fields of kernels to come */
-} __attribute__((aligned(64)));
+} __attribute__((aligned(32))); /* the libc's own has no more */
 
 /* What every kernel takes; one that has fields behind these says so in the auxiliary vector since 6.3. */
 #define FIRST_BYTES 32
 #define AUX_FEATURE_BYTES 27
 #define AUX_ALIGN 28
+#define OWN_ALIGN 64
 
 /* Where the kernel lists possible CPUs; tests use a list of their own. */
 #ifndef LW_POSSIBLE_CPUS
@@ -56,7 +57,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 /* This library's own area. Static TLS, so that its distance from the thread pointer is the same in every thread, and so
  * that a signal handler can use it without allocating. Its initial value means "no CPU": where the libc's area is not in
  * use, the inline code reads this one, finds no CPU number and takes the fall-back. */
-static __thread struct rseq_area own_area __attribute__((tls_model("initial-exec"))) = {
+static __thread struct rseq_area own_area __attribute__((tls_model("initial-exec"), aligned(OWN_ALIGN))) = {
     .cpu_id = CPU_UNINITIALIZED,
 };
 
@@ -75,7 +76,7 @@ static uint32_t area_cpu(void)
 static uint32_t registered_bytes(void)
 {
     unsigned long fields = getauxval(AUX_FEATURE_BYTES);
-    bool all = fields > FIRST_BYTES && fields <= sizeof own_area && getauxval(AUX_ALIGN) <= _Alignof(struct rseq_area);
+    bool all = fields > FIRST_BYTES && fields <= sizeof own_area && getauxval(AUX_ALIGN) <= OWN_ALIGN;
     return all ? sizeof own_area : FIRST_BYTES;
 }
 
