@@ -71,7 +71,7 @@ def documents(
     the blocks for those alone who ask for them."""
     made = []
     for m in machines_with_answers(summaries, contexts):
-        one = document(m)
+        one = document(m, audience)
         more = _BEHIND[audience](m)
         made.append(msgspec.structs.replace(one, blocks=[*one.blocks, *more]))
     return made
@@ -88,8 +88,9 @@ def for_programs(summaries: Sequence[Summary], contexts: Sequence[Context]) -> d
     }
 
 
-def document(m: MachineAnswers) -> Document:
-    """The document of one machine, without its evidence."""
+def document(m: MachineAnswers, audience: Audience = "everyone") -> Document:
+    """The document of one machine, without its evidence; who asks for every cell is not sent to
+    them."""
     columns, decision = machine_figures.columns_of(m), setting(m)
     choice = with_errors([decision.sentence], m.summaries)[0]
     decision = msgspec.structs.replace(decision, sentence=choice)
@@ -109,7 +110,7 @@ def document(m: MachineAnswers) -> Document:
         run=of_run([*_run(m, launches), *[f"coarse: {FEW_LAUNCHES}"] * coarse]),
         coarse=coarse,
         warning=_warning(m),
-        headline=with_errors(_headline(m, columns), m.summaries),
+        headline=with_errors(_headline(m, columns, audience), m.summaries),
         uses=with_errors(use(m), m.summaries),
         settings=[choice] if columns else [],
         undecided=undecided_sentences(m.of_width, m),
@@ -142,7 +143,9 @@ def _price_costs(prices: Sequence[Price]) -> Iterator[Cost]:
             yield Cost(name=name, cell=figure_cell(cost))
 
 
-def _headline(m: MachineAnswers, columns: Sequence[MatrixColumn]) -> list[Sentence]:
+def _headline(
+    m: MachineAnswers, columns: Sequence[MatrixColumn], audience: Audience
+) -> list[Sentence]:
     """What an atomic add costs; of records of another kind, the first sentences of the verdict."""
     if columns or m.emulated:
         return [*headline(m), *at_the_interconnect(m)]
@@ -150,7 +153,9 @@ def _headline(m: MachineAnswers, columns: Sequence[MatrixColumn]) -> list[Senten
     more = len(found) - OTHER_PLANS
     rest = f"{numbers.count(more, 'more finding')}: linewright show --all FILE"
     cells = [i for s in found[OTHER_PLANS:] for i in s.cells]
-    return found[:OTHER_PLANS] + ([sentence(rest, cells=cells)] if more > 0 else [])
+    return found[:OTHER_PLANS] + (
+        [sentence(rest, cells=cells)] if more > 0 and audience != "cells" else []
+    )
 
 
 def _run(m: MachineAnswers, launches: int) -> list[str]:

@@ -64,17 +64,22 @@ def print_tables(document: Document, console: Console, rest: str = "") -> None:
 
 
 def print_cells(documents: Sequence[Document], console: Console) -> None:
-    """Print of each document what is for those who ask for every cell: the tables use the whole
-    width, and what it has no room for is left out.  On a terminal a name is not repeated from row
-    to row."""
-    wide, blocks = console.width >= WIDE, []
-    for block in (b for document in documents for b in document.blocks if b.audience == "cells"):
-        if isinstance(block, TextTable):
-            fitting = _as_wide(block, wide, console.is_terminal)
-            blocks += _table_blocks(fitting, None, "", 1, not wide)
-        else:
-            blocks += topic_blocks([block])
-    print_blocks(blocks[1:], console, console.width)
+    """Print of each machine all that its screen has, shortened by nothing, then what is for those
+    who ask for every cell: its tables use the whole width, and what that has no room for is left
+    out.  On a terminal a name is not repeated from row to row."""
+    wide = console.width >= WIDE
+    for number, document in enumerate(numbered(documents)):
+        if number:
+            console.print()
+        blocks: list[RenderableType] = []
+        for block in (b for b in document.blocks if b.audience == "cells"):
+            if isinstance(block, TextTable):
+                fitting = _as_wide(block, wide, console.is_terminal)
+                blocks += _table_blocks(fitting, None, "", 1, not wide)
+            else:
+                blocks += topic_blocks([block])
+        print_blocks([*_screen_blocks(document, console, _everything(document))], console)
+        print_blocks(blocks, console, console.width)
 
 
 def _as_wide(one: TextTable, wide: bool, terminal: bool) -> TextTable:
@@ -347,17 +352,23 @@ def print_documents(screens: Sequence[Document], console: Console) -> None:
 
 def _one_screen(screen: Document, console: Console) -> list[RenderableType]:
     """The blocks, shortened in the order of `_SHORTER` where they take more than one screen."""
-    tables = {name: screen.table(name) for name in ("matrix", "prices")}
-    amounts = {
-        "limits": 3,
-        "use": 4,
-        "prices": len(tables["prices"].rows) if tables["prices"] else 0,
-        "rows": len(tables["matrix"].rows) if tables["matrix"] else 0,
-        "blank": 3,
-    }
+    amounts = _everything(screen)
+    amounts |= {name: min(amounts[name], most) for name, most in (("limits", 3), ("use", 4))}
     return fitted(
         lambda kept: list(_screen_blocks(screen, console, kept)), amounts, _next_shorter, console
     )
+
+
+def _everything(screen: Document) -> dict[str, int]:
+    """How much there is of each part that may be shortened."""
+    matrix, prices = screen.table("matrix"), screen.table("prices")
+    return {
+        "limits": len(_limits(screen)),
+        "use": len(screen.of("uses")),
+        "prices": len(prices.rows) if prices else 0,
+        "rows": len(matrix.rows) if matrix else 0,
+        "blank": 3,
+    }
 
 
 def _next_shorter(amounts: Mapping[str, int]) -> str:

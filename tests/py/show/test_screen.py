@@ -401,6 +401,30 @@ def test_all_shows_every_cell_and_explains_columns_once(command, files):
     assert said.count("issue interval: ns per operation with its work") == 1
 
 
+@pytest.mark.parametrize("name", ["x86-vm", "arm64-far"])
+def test_all_has_what_the_screen_sends_there_for(command, files, name):
+    """Every suggestion, row, price and limit of the document, of which the screen leaves some out
+    and names ``show --all``."""
+    from linewright.analysis.loading import summarised
+    from linewright.records.store import Store
+    from linewright.say.document import render, text_of
+    from linewright.say.machine_document import documents
+
+    with Store([command.directory / files[name]], lambda *_: None, ()) as stored:
+        stored.read()
+        (whole,) = documents(summarised(stored).summaries, list(stored.contexts.values()))
+    assert "linewright show --all FILE" in command("show", files[name]).stdout
+    said = command("show", files[name], "--all").stdout
+    screen, folded = said[: said.index(", target ")], " ".join(said.split())
+    for topic in ("uses", "missing", "undecided", "limits"):
+        for sentence in whole.of(topic):
+            assert " ".join(render(sentence).split()) in folded, topic
+    for table in ("matrix", "prices"):
+        for row in whole.table(table).rows if whole.table(table) else []:
+            assert text_of(row[0]) in screen, table
+    assert "linewright show --all FILE" not in said
+
+
 def test_why_shows_launches_windows_and_controls(command, files):
     cell = "add/lock_add/u64/full/same_line/ci0/w0/auto/l8/t2"
     said = command("show", files["x86-vm"], "--why", cell).stdout
