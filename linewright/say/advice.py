@@ -122,9 +122,14 @@ def _first_guess(m: MachineAnswers) -> Iterator[Sentence]:
 def _form(a: FormAdvice) -> Sentence:
     """Another form than the default."""
     row = a.here
+    less = f"{row.words()} than {row.second.form}"
+    # The medians are of all launches, of which one form may lack some; the difference is of those
+    # that ran both.
+    if row.first.ns.median_ns < row.second.ns.median_ns:
+        less = f"{instead_text(row)} ({row.words()})"
     text = (
-        f"take {row.first.form} for {a.operation}, {_where(row)}: {instead_text(row)} "
-        f"({row.words()}){rate_text(a.lost_rate, row.second.form)}{_but(a)}"
+        f"take {row.first.form} for {a.operation}, {_where(row)}: {less}"
+        f"{rate_text(a.lost_rate, row.second.form)}{_but(a)}"
     )
     return sentence(text, "one_line", a.ids, ratio=row.contrast.value)
 
