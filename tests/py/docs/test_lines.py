@@ -66,8 +66,12 @@ RUN_WHOLE = ("docs/users/first-fix.md",)
 TABLE_ROWS = ("#", "form", "stadd", "ldadd,none", "prfm_keep_stadd,none")
 CALIBRATED_FORMS = ("lock_add", "lock_xadd", "xchg", "cmpxchg_loop_guess_first")
 """A test has less patience and fewer CPUs than a reader."""
-ELSEWHERE = r"nothing to (try|switch): on x86_64 each|for (arm64|i386): not found \(build it"
-"""Refusals that are right here: of what another architecture has, or its build."""
+ELSEWHERE = (
+    r"nothing to (try|switch): on x86_64 each|for (arm64|i386): not found \(build it"
+    r"|--fail-below \S+: nothing is known"
+)
+"""Refusals that are right here: of what another architecture has, or its build, and a limit after
+too few rounds."""
 SPINS = "5000000"
 
 
