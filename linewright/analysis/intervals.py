@@ -78,7 +78,7 @@ def _log_beta(a: float, b: float) -> float:
 @lru_cache(maxsize=4096)
 def beta_quantile(a: float, b: float, p: float) -> float:
     """The x with I_x(a, b) = p."""
-    return _root(lambda x: beta_cdf(a, b, x) - p, 0.0, 1.0)
+    return root(lambda x: beta_cdf(a, b, x) - p, 0.0, 1.0)
 
 
 def t_cdf(degrees: float, t: float) -> float:
@@ -163,7 +163,7 @@ def beta_binomial_at_least(k: int, n: int, a: float, b: float) -> float:
     )
 
 
-def _root(function: Callable[[float], float], low: float, high: float) -> float:
+def root(function: Callable[[float], float], low: float, high: float) -> float:
     """Where a growing function crosses 0: by the secant of the bracket, and every third step by its
     middle, so that it always shrinks."""
     at_low, at_high = function(low), function(high)

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import msgspec
 
-from linewright.analysis.intervals import beta_quantile
+from linewright.analysis.intervals import beta_cdf, root
 from linewright.errors import DIFFERENT, DONE, INCOMPLETE, UserError
 from linewright.find.line_words import (
     advice,
@@ -75,12 +75,30 @@ def fewest_samples(now: Result, before: Result, more: int = 0) -> int:
 def against(now: Result, before: Result, path: str) -> Against:
     """How a run compares with the earlier one in a file."""
     fewest, new = fewest_samples(now, before, more=1), new_lines(now, before)
-    over = now.samples - fewest + 1
     return Against(
         baseline=readable(path),
         new=[number for number, hot in enumerate(now.lines) if hot in new],
-        least=beta_quantile(fewest, over, POWER) if fewest and over > 0 else float(fewest > 0),
+        least=_least(fewest, now.samples) if fewest else 0.0,
     )
+
+
+def _least(fewest: int, samples: int) -> float:
+    """The share of the time from which a line that two threads use alike is new with the chance
+    POWER, if its samples fall at random times; 1 where no share is enough.
+
+    It needs `fewest` of the `samples`, and samples of both threads that lie among each other: n
+    samples lie one thread after the other with the chance 2 n / 2^n. That chance, over the
+    binomial n, is a binomial sum again, with one sample less and of `halved`."""
+
+    def chance(share: float) -> float:
+        halved = share / (2 - share)
+        over = samples - fewest + 1
+        apart = samples * share * (1 - share / 2) ** (samples - 1)
+        return beta_cdf(fewest, over, share) - apart * beta_cdf(fewest - 1, over, halved)
+
+    if fewest > samples or chance(1.0) < POWER:
+        return 1.0
+    return root(lambda share: chance(share) - POWER, 0.0, 1.0)
 
 
 def refuse(before: Result, path: str, program: str, exact: bool) -> None:

@@ -18,6 +18,7 @@ from find.test_movement import MOVES, STAYS, hot
 from linewright.analysis.intervals import wilson_score
 from linewright.errors import UserError
 from linewright.find import guard, results
+from linewright.find.evidence import Thread, sharing_kind
 from linewright.find.line_words import name_text
 from linewright.find.results import note
 from support import find_results, waiting
@@ -169,16 +170,27 @@ def test_a_run_without_a_sample_has_no_new_line():
     assert found.new == [] and found.least == 1, "nothing would be named"
 
 
-def test_the_power_is_that_of_the_samples():
-    """With the stated share, 95 of 100 runs have as many samples as make a line new."""
+@pytest.mark.parametrize("earlier", [5_000, 80_000])
+def test_the_power_is_that_of_samples_of_two_threads_that_overlap(earlier: int):
+    """With the stated share, 95 of 100 runs have as many samples as make a line new, and those of
+    its two threads are seen to overlap; the rule that tells it is the one that judges a line."""
     import numpy as np
 
-    now, before = result(samples=5000), result(samples=20_000)
+    now, before = result(samples=1000), result(samples=earlier)
     fewest, least = guard.fewest_samples(now, before, more=1), guard.against(now, before, "b").least
-    drawn = np.random.default_rng(1).binomial(5000, least, 20_000)
-    assert 0.945 < np.mean(drawn >= fewest) < 0.955
+    draw = np.random.default_rng(1)
+
+    def seen(samples: int) -> bool:
+        threads: dict[int, Thread] = {}
+        for at, tid in enumerate(draw.integers(2, size=samples)):
+            threads.setdefault(int(tid), Thread(written=1)).saw(at)
+        return samples >= fewest and sharing_kind(threads.values()) == "true"
+
+    found = [seen(samples) for samples in draw.binomial(1000, least, 10_000)]
+    assert 0.943 < np.mean(found) < 0.957
     assert guard.against(result(source="exact"), result(source="exact"), "b").least == 0
     assert guard.against(result(samples=2), before, "b").least == 1, "nothing would be named"
+    assert guard.against(result(samples=5), result(samples=10**6), "b").least == 1
 
 
 @pytest.mark.parametrize(
