@@ -5,11 +5,11 @@
 //   load_cmpxchg   each side loads until it sees its turn, then swaps: the line arrives shared and must be upgraded
 //   store_load     each side loads until it sees its turn, then stores: no locked operation at all
 //
-// The line counts handoffs: even values are the timed thread's turn. One operation is a round trip, two handoffs.
+// One operation is a round trip, two handoffs.
 #include "probe/families.hpp"
 
-#include "probe/line_set.hpp"
 #include "probe/machine.hpp"
+#include "probe/turns.hpp"
 #include "wire/forms.hpp"
 
 #include <linewright/arch/forms.h>
@@ -48,9 +48,7 @@ struct Store_load {
     }
 };
 
-struct Turn {
-    Word next; // the value at which it is this thread's turn
-};
+using Turn = Turns<Word>::Turn;
 
 // The timed side: waits for its turn as long as it takes; the other side answers until the window is over.
 template <class Definition> void ask(Loop_args &args) {
@@ -92,56 +90,20 @@ void no_handoff(Loop_args &args) {
     repeat(args, [] { lw_nop(); });
 }
 
-class Handoff final : public Subject {
+class Handoff final : public Turns<Word> {
 public:
-    Handoff(const wire::Cell &cell, Batch ask, Batch answer)
-        : cell_(cell), ask_(ask), answer_(answer), lines_(cell.lines), trips_(cell.lines, 0) {}
+    Handoff(const wire::Cell &cell, Batch ask, Batch answer) : Turns(cell), ask_(ask), answer_(answer) {}
 
-    unsigned lines() const override { return lines_.count(); }
     Batch loop(unsigned thread) const override { return thread == 0 ? ask_ : answer_; }
     Batch baseline(unsigned) const override { return no_handoff; }
     std::string baseline_key() const override {
         return "handoff/" + cell_.work + std::to_string(cell_.work_iters) + cell_.placement;
     }
 
-    Loop_args arguments(unsigned thread, unsigned line) override {
-        auto value = lines_.load<Word>(line);
-        turns_[thread].turn.next = static_cast<Word>(value - value % 2 + thread);
-        Loop_args args;
-        args.target = lines_.line(line);
-        set_work(args, cell_, thread);
-        args.state = &turns_[thread].turn;
-        return args;
-    }
-
-    void account(unsigned line, std::span<const Loop_args>, std::span<const std::uint64_t> ops) override {
-        trips_[line] += ops[0];
-    }
-
-    // Every round trip advanced the line by exactly two.
-    std::optional<Check> check() override {
-        Check sum;
-        for (unsigned line = 0; line < lines_.count(); ++line) {
-            Word expected = static_cast<Word>(2 * trips_[line]), found = lines_.load<Word>(line);
-            if (expected != found)
-                return Check{expected, found};
-            sum.expected += expected;
-            sum.found += found;
-        }
-        return sum;
-    }
-
     void metrics(std::map<std::string, double> &values) override { values["handoffs_per_operation"] = 2; }
 
 private:
-    struct alignas(256) Slot {
-        Turn turn{};
-    };
-    const wire::Cell cell_;
     Batch ask_, answer_;
-    Line_set lines_;
-    std::vector<std::uint64_t> trips_;
-    Slot turns_[2];
 };
 
 Made make(const wire::Cell &cell, const Machine &machine) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The family of waiting: how long a round of each hint is, and how long after a store its waiter goes on.
 //
-// wait_woken: the word counts wake-ups, and even values are the timed thread's turn. Each side waits for its turn by the hint and stores the
-// next value, with release, so one operation is a round trip: two stores, each with the wake-up of the other side.
+// wait_woken: the word counts wake-ups. Each side waits for its turn by the hint and stores the next value, with release, so one operation is
+// a round trip: two stores, each with the wake-up of the other side.
 #include "probe/families.hpp"
 
-#include "probe/line_set.hpp"
 #include "probe/machine.hpp"
+#include "probe/turns.hpp"
 #include "wire/forms.hpp"
 
 #include <linewright/arch/measure.h>
@@ -53,9 +53,7 @@ template <class Hint> [[gnu::always_inline]] inline bool arrives(const Word *wor
 
 [[gnu::always_inline]] inline void give(Word *word, Word turn) { __atomic_store_n(word, turn, __ATOMIC_RELEASE); }
 
-struct Turn {
-    Word next; // the value at which it is this thread's turn
-};
+using Turn = Turns<Word>::Turn;
 
 // The timed side, whose turn it is before and after every operation.
 template <class Hint> void wakes(Loop_args &args) {
@@ -96,12 +94,10 @@ constexpr Loops every_hint[] = {
 #undef LW_ROW
 };
 
-class Waiting final : public Subject {
+class Waiting final : public Turns<Word> {
 public:
-    Waiting(const wire::Cell &cell, const Loops &loops)
-        : cell_(cell), loops_(loops), lines_(cell.lines), trips_(cell.lines, 0) {}
+    Waiting(const wire::Cell &cell, const Loops &loops) : Turns(cell), loops_(loops) {}
 
-    unsigned lines() const override { return lines_.count(); }
     Batch loop(unsigned thread) const override {
         return thread > 0 ? loops_.answers : alone() ? loops_.rounds : loops_.wakes;
     }
@@ -111,31 +107,9 @@ public:
     }
     unsigned small_batch_ops() const override { return alone() ? 1 : 0; }
 
-    Loop_args arguments(unsigned thread, unsigned line) override {
-        const auto value = lines_.load<Word>(line); // odd where the timed thread has begun
-        turns_[thread].turn.next = static_cast<Word>(value - value % 2 + thread);
-        Loop_args args;
-        args.target = lines_.line(line);
-        set_work(args, cell_, thread);
-        args.state = &turns_[thread].turn;
-        return args;
-    }
-
-    void account(unsigned line, std::span<const Loop_args>, std::span<const std::uint64_t> ops) override {
-        trips_[line] += alone() ? 0 : ops[0];
-    }
-
-    // Every round trip advanced the word by exactly two.
-    std::optional<Check> check() override {
-        Check sum;
-        for (unsigned line = 0; line < lines_.count(); ++line) {
-            Word expected = static_cast<Word>(2 * trips_[line]), found = lines_.load<Word>(line);
-            if (expected != found)
-                return Check{expected, found};
-            sum.expected += expected;
-            sum.found += found;
-        }
-        return sum;
+    void account(unsigned line, std::span<const Loop_args> args, std::span<const std::uint64_t> ops) override {
+        if (!alone()) // nobody writes
+            Turns::account(line, args, ops);
     }
 
     void metrics(std::map<std::string, double> &values) override {
@@ -146,14 +120,7 @@ public:
 private:
     bool alone() const { return cell_.operation == "wait_hint"; }
 
-    struct alignas(256) Slot {
-        Turn turn{};
-    };
-    const wire::Cell cell_;
     const Loops &loops_;
-    Line_set lines_;
-    std::vector<std::uint64_t> trips_;
-    Slot turns_[2];
 };
 
 Made make(const wire::Cell &cell, const Machine &machine) {
