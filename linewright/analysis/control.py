@@ -147,8 +147,9 @@ def launch_component(own: Sequence[Contrast]) -> Component | None:
 
 
 def _over_quantile(degrees: float, below: float = 0.0) -> float:
-    """Mean over median of an estimated variance, or over what lies `below` it by so many normal
-    deviations (the quantile of chi-squared by Wilson and Hilferty 1931)."""
+    """The mean of an estimated variance over its median, or over the quantile that lies `below`
+    standard deviations of the normal distribution under its median (the quantile of chi-squared by
+    Wilson and Hilferty 1931)."""
     return (1 - 2 / (9 * degrees) - below * (2 / (9 * degrees)) ** 0.5) ** -3
 
 

@@ -67,7 +67,8 @@ class Scaling(Struct, frozen=True, kw_only=True):
     why: Literal["", "ignored", "between", "few_numbers", "few_rounds", "superlinear", "misfit"]
     """Why there is no law: the program does not seem to heed its number of threads; between two
     interim analyses; fewer than three numbers of threads that have a CPU each; too few rounds; more
-    throughput than so many threads explain; figures that the law cannot have."""
+    than n times the throughput with n times the threads; a fitted law with a coefficient below 0,
+    or one that misses a measured ratio."""
 
     @property
     def ignored(self) -> bool:

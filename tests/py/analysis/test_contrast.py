@@ -176,7 +176,7 @@ def test_a_condition_has_its_own_component():
 
 def test_many_launches_do_not_make_unlike_cells_alike():
     """Of 40 launches the usual spread is known well, and that of one cell is still another: beside
-    its own it counts no more than so many degrees of freedom."""
+    its own it counts no more than MOST_DEGREES degrees of freedom."""
     rng = np.random.default_rng(7)
     own = [
         paired_t(by_launch(np.exp(rng.normal(0, 0.1, 40))), by_launch(np.ones(40)))
@@ -205,7 +205,7 @@ def test_cells_of_unlike_spread_are_judged_by_their_own(times: float):
 
 @pytest.mark.parametrize("alike_by", [2.5, 4.0, 10.0])
 def test_a_pooled_variance_counts_as_the_variances_are_alike(alike_by: float):
-    """Variances that are themselves a scaled inverse chi-squared with so many degrees (Smyth 2004);
+    """Variances that are themselves a scaled inverse chi-squared with `alike_by` degrees (Smyth 2004);
     with a trigamma function that is SciPy's, and a little doubt."""
     rng = np.random.default_rng(15)
     true = alike_by / rng.chisquare(alike_by, 4000)

@@ -86,7 +86,7 @@ def headline(document) -> str:
 
 
 def rare(wrong: int, trials: int) -> bool:
-    """Whether so many wrong ones agree with the promised rate."""
+    """Whether this number of wrong answers agrees with the promised rate of them."""
     return stats.binom.sf(wrong - 1, trials, ALPHA) > 1e-3
 
 
