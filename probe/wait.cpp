@@ -108,7 +108,7 @@ public:
     unsigned small_batch_ops() const override { return alone() ? 1 : 0; }
 
     void account(unsigned line, std::span<const Loop_args> args, std::span<const std::uint64_t> ops) override {
-        if (!alone()) // nobody writes
+        if (!alone()) // a lone thread writes nothing
             Turns::account(line, args, ops);
     }
 

@@ -205,8 +205,8 @@ def test_cells_of_unlike_spread_are_judged_by_their_own(times: float):
 
 @pytest.mark.parametrize("alike_by", [2.5, 4.0, 10.0])
 def test_a_pooled_variance_counts_as_the_variances_are_alike(alike_by: float):
-    """Variances that are themselves a scaled inverse chi-squared with `alike_by` degrees (Smyth 2004);
-    with a trigamma function that is SciPy's, and a little doubt."""
+    """Variances that are themselves a scaled inverse chi-squared with `alike_by` degrees (Smyth
+    2004); with a trigamma function that is SciPy's, and a little doubt."""
     rng = np.random.default_rng(15)
     true = alike_by / rng.chisquare(alike_by, 4000)
     logs = np.log(true * rng.chisquare(4, 4000) / 4)
