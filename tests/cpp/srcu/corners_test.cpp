@@ -173,10 +173,10 @@ int under_filter(const Filtered &f, bool worker, const std::vector<long> &allowe
         if (first) // this thread may have read in an earlier test
             std::thread([&] { _exit(!allow_only(allowed) ? no_filters : f.body(used, fresh) ? 0 : 3); }).join();
         leave(&used, enter(&used));
-        if (worker && lw_srcu_worker_start())
+        static lw_srcu_head begun; // behind the barrier, the worker's own beginning is over
+        if (worker &&
+            (lw_srcu_worker_start() || lw_srcu_call(&used, &begun, [](lw_srcu_head *) {}) || lw_srcu_barrier(&used)))
             return 2;
-        if (worker)
-            std::this_thread::sleep_for(20ms); // its own beginning is over
         if (!allow_only(allowed))
             return no_filters;
         return f.body(used, fresh) ? 0 : 3;
