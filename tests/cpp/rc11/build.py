@@ -19,6 +19,7 @@ TEXTS = {
         *(f"src/srcu/{name}.c" for name in ("arena", "callbacks", "domain", "grace", "membarrier")),
         *(f"src/srcu/{name}.c" for name in ("queue", "readers", "wait")),
     ],
+    "stack": [],
     "wait": [],
 }
 """The shipped files of each file of scenarios, but for those that it includes."""

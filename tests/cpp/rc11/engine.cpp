@@ -2,7 +2,8 @@
 // Runs scenarios (rc11.h) in every execution that the C11 memory model allows, as RC11 repairs it (Lahav, Vafeiadis and others, PLDI 2017), and
 // reports data races, failed checks, threads that sleep or spin for ever, with the execution.
 //
-// The text is compiled with -fsanitize=thread, unmodified but for the constants that build.py names, and this file is the sanitizer's run-time part: each access comes here. Threads are
+// The text is compiled with -fsanitize=thread, unmodified but for what build.py replaces (how often loops look), and this file is the sanitizer's
+// run-time part: each access comes here. Threads are
 // coroutines. At each atomic access to a word that several threads use, and one of them writes, any thread may go on whose step may meet one of
 // another (enough()); an execution is repeated from its start for each other choice, and ends early where it reaches a state that no thread can
 // tell from one that was met before (Canonical). Both rest on what threads may still do (Future). --whole explores without that.
@@ -645,6 +646,29 @@ bool is_choice(const Thread &t) {
 
 // ---- coroutines ----
 
+// Calls %r11. What calls leave below their caller's frame is no part of a state, but later frames hold it wherever they store nothing, which is the
+// compiler's choice: it is wiped before each call and after it.
+asm(R"(
+    .pushsection .text
+rc11_call_wiped:
+    mov %rdi, %r11
+rc11_wiped:
+    mov $-1024, %r10
+1:  movq $0, (%rsp, %r10)
+    add $8, %r10
+    jnz 1b
+    sub $8, %rsp
+    call *%r11
+    add $8, %rsp
+    mov $-1024, %r10
+1:  movq $0, (%rsp, %r10)
+    add $8, %r10
+    jnz 1b
+    ret
+    .popsection
+)");
+extern "C" void rc11_call_wiped(void (*)());
+
 void resume(Thread &t) {
     if (tls_bytes)
         std::memcpy(tls_begin, t.tls.data(), tls_bytes);
@@ -662,25 +686,17 @@ void resume(Thread &t) {
         perform(t); // and so on from there
 }
 
-// What calls left below the stack in use is no part of a state.
-__attribute__((noinline)) void clean() {
-    char below[1024];
-    std::memset(below, 0, sizeof below);
-    asm volatile("" ::"r"(below) : "memory");
-}
-
 __attribute__((noinline)) void submit(const Op &op) {
     running->op = op;
     running->low = reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) - 256;
     if (!_setjmp(running->context))
         _longjmp(main_context, 1);
-    clean();
 }
 void body(unsigned i) {
     Thread &t = threads[i];
     _setjmp(t.parked); // each execution begins here
     if (running)
-        t.run();
+        rc11_call_wiped(t.run);
     Op over{};
     over.kind = Kind::over;
     t.op = over;
@@ -1233,44 +1249,50 @@ void plain(Kind kind, const void *p, size_t size, void *caller) {
 
 // ---- what the compiled text calls ----
 
-#define CALLER __builtin_return_address(0)
+#define HOOK(type, name, parameters)                                                     \
+    asm(".pushsection .text\n.globl " #name "\n.type " #name ", @function\n" #name ":\n" \
+        "lea " #name "_body(%rip), %r11\njmp rc11_wiped\n.popsection");                  \
+    type name parameters;                                                                \
+    type name##_body parameters
+#define CALLER static_cast<void **>(__builtin_frame_address(0))[3] // above %rbp, this call's place and a word that aligns
 extern "C" {
-#define RMW(bits, name, how)                                                                       \
-    uint##bits##_t __tsan_atomic##bits##_##name(volatile void *p, uint##bits##_t v, int order) {   \
-        return static_cast<uint##bits##_t>(                                                        \
-            atomic({Kind::rmw, Change::how, order, order, bits / 8, AT(p), v, 0, false, CALLER})); \
+#define RMW(bits, name, how)                                                                              \
+    HOOK(uint##bits##_t, __tsan_atomic##bits##_##name, (volatile void *p, uint##bits##_t v, int order)) { \
+        return static_cast<uint##bits##_t>(                                                               \
+            atomic({Kind::rmw, Change::how, order, order, bits / 8, AT(p), v, 0, false, CALLER}));        \
     }
-#define SWAP(bits, name)                                                                                             \
-    int __tsan_atomic##bits##_##name(volatile void *p, uint##bits##_t *e, uint##bits##_t v, int order, int failed) { \
-        const uint##bits##_t expected = *e;                                                                          \
-        *e = static_cast<uint##bits##_t>(                                                                            \
-            atomic({Kind::rmw, Change::swap, order, failed, bits / 8, AT(p), v, expected, false, CALLER}));          \
-        return *e == expected;                                                                                       \
+#define SWAP(bits, name)                                                                                    \
+    HOOK(int, __tsan_atomic##bits##_##name,                                                                 \
+         (volatile void *p, uint##bits##_t *e, uint##bits##_t v, int order, int failed)) {                  \
+        const uint##bits##_t expected = *e;                                                                 \
+        *e = static_cast<uint##bits##_t>(                                                                   \
+            atomic({Kind::rmw, Change::swap, order, failed, bits / 8, AT(p), v, expected, false, CALLER})); \
+        return *e == expected;                                                                              \
     }
-#define ATOMICS(bits)                                                                                               \
-    uint##bits##_t __tsan_atomic##bits##_load(const volatile void *p, int order) {                                  \
-        return static_cast<uint##bits##_t>(                                                                         \
-            atomic({Kind::load, Change::add, order, order, bits / 8, AT(p), 0, 0, false, CALLER}));                 \
-    }                                                                                                               \
-    void __tsan_atomic##bits##_store(volatile void *p, uint##bits##_t v, int order) {                               \
-        atomic({Kind::store, Change::exchange, order, order, bits / 8, AT(p), v, 0, false, CALLER});                \
-    }                                                                                                               \
-    uint##bits##_t __tsan_atomic##bits##_compare_exchange_val(volatile void *p, uint##bits##_t e, uint##bits##_t v, \
-                                                              int order, int failed) {                              \
-        return static_cast<uint##bits##_t>(                                                                         \
-            atomic({Kind::rmw, Change::swap, order, failed, bits / 8, AT(p), v, e, false, CALLER}));                \
-    }                                                                                                               \
-    SWAP(bits, compare_exchange_strong)                                                                             \
-    SWAP(bits, compare_exchange_weak)                                                                               \
-    RMW(bits, exchange, exchange)                                                                                   \
-    RMW(bits, fetch_add, add)                                                                                       \
+#define ATOMICS(bits)                                                                                \
+    HOOK(uint##bits##_t, __tsan_atomic##bits##_load, (const volatile void *p, int order)) {          \
+        return static_cast<uint##bits##_t>(                                                          \
+            atomic({Kind::load, Change::add, order, order, bits / 8, AT(p), 0, 0, false, CALLER}));  \
+    }                                                                                                \
+    HOOK(void, __tsan_atomic##bits##_store, (volatile void *p, uint##bits##_t v, int order)) {       \
+        atomic({Kind::store, Change::exchange, order, order, bits / 8, AT(p), v, 0, false, CALLER}); \
+    }                                                                                                \
+    HOOK(uint##bits##_t, __tsan_atomic##bits##_compare_exchange_val,                                 \
+         (volatile void *p, uint##bits##_t e, uint##bits##_t v, int order, int failed)) {            \
+        return static_cast<uint##bits##_t>(                                                          \
+            atomic({Kind::rmw, Change::swap, order, failed, bits / 8, AT(p), v, e, false, CALLER})); \
+    }                                                                                                \
+    SWAP(bits, compare_exchange_strong)                                                              \
+    SWAP(bits, compare_exchange_weak)                                                                \
+    RMW(bits, exchange, exchange)                                                                    \
+    RMW(bits, fetch_add, add)                                                                        \
     RMW(bits, fetch_sub, sub) RMW(bits, fetch_and, and_) RMW(bits, fetch_or, or_) RMW(bits, fetch_xor, xor_)
 ATOMICS(8)
 ATOMICS(16)
 ATOMICS(32)
 ATOMICS(64)
 
-void __tsan_atomic_thread_fence(int order) {
+HOOK(void, __tsan_atomic_thread_fence, (int order)) {
     if (running) {
         Op op{};
         op.kind = Kind::fence, op.order = order, op.caller = CALLER;
@@ -1281,23 +1303,23 @@ void __tsan_atomic_signal_fence(int) {}
 void __tsan_init() {}
 void __tsan_func_entry(void *) {}
 void __tsan_func_exit() {}
-#define PLAIN(size)                                                                           \
-    void __tsan_read##size(void *p) { plain(Kind::plain_read, p, size, CALLER); }             \
-    void __tsan_write##size(void *p) { plain(Kind::plain_write, p, size, CALLER); }           \
-    void __tsan_unaligned_read##size(void *p) { plain(Kind::plain_read, p, size, CALLER); }   \
-    void __tsan_unaligned_write##size(void *p) { plain(Kind::plain_write, p, size, CALLER); } \
-    void __tsan_volatile_read##size(void *p) { plain(Kind::plain_read, p, size, CALLER); }    \
-    void __tsan_volatile_write##size(void *p) { plain(Kind::plain_write, p, size, CALLER); }
-PLAIN(1) PLAIN(2) PLAIN(4) PLAIN(8) PLAIN(16) void __tsan_read_range(void *p, size_t n) {
+#define PLAIN(size)                                                                                    \
+    HOOK(void, __tsan_read##size, (void *p)) { plain(Kind::plain_read, p, size, CALLER); }             \
+    HOOK(void, __tsan_write##size, (void *p)) { plain(Kind::plain_write, p, size, CALLER); }           \
+    HOOK(void, __tsan_unaligned_read##size, (void *p)) { plain(Kind::plain_read, p, size, CALLER); }   \
+    HOOK(void, __tsan_unaligned_write##size, (void *p)) { plain(Kind::plain_write, p, size, CALLER); } \
+    HOOK(void, __tsan_volatile_read##size, (void *p)) { plain(Kind::plain_read, p, size, CALLER); }    \
+    HOOK(void, __tsan_volatile_write##size, (void *p)) { plain(Kind::plain_write, p, size, CALLER); }
+PLAIN(1) PLAIN(2) PLAIN(4) PLAIN(8) PLAIN(16) HOOK(void, __tsan_read_range, (void *p, size_t n)) {
     plain(Kind::plain_read, p, n, CALLER);
 }
-void __tsan_write_range(void *p, size_t n) { plain(Kind::plain_write, p, n, CALLER); }
-void *rc11_memset(void *p, int c, size_t n) {
+HOOK(void, __tsan_write_range, (void *p, size_t n)) { plain(Kind::plain_write, p, n, CALLER); }
+HOOK(void *, rc11_memset, (void *p, int c, size_t n)) {
     plain(Kind::plain_write, p, n, CALLER);
     return std::memset(p, c, n);
 }
-void *__tsan_memset(void *p, int c, size_t n) { return rc11_memset(p, c, n); }
-void *__tsan_memcpy(void *to, const void *from, size_t n) {
+HOOK(void *, __tsan_memset, (void *p, int c, size_t n)) { return rc11_memset(p, c, n); }
+HOOK(void *, __tsan_memcpy, (void *to, const void *from, size_t n)) {
     plain(Kind::plain_read, from, n, CALLER);
     plain(Kind::plain_write, to, n, CALLER);
     return std::memcpy(to, from, n);
@@ -1305,14 +1327,14 @@ void *__tsan_memcpy(void *to, const void *from, size_t n) {
 
 unsigned rc11_number() { return static_cast<unsigned>(scenario - first_scenario); }
 unsigned rc11_me() { return running ? number_of(*running) : 0; }
-void rc11_check(bool holds, const char *what) {
+HOOK(void, rc11_check, (bool holds, const char *what)) {
     if (holds || !failed.empty())
         return;
     failed = what;
     if (running)
         _longjmp(main_context, 1);
 }
-void rc11_await(const uint32_t *word, uint32_t value, bool other) {
+HOOK(void, rc11_await, (const uint32_t *word, uint32_t value, bool other)) {
     if (running)
         submit({Kind::await, Change::add, acquire, acquire, 4, reinterpret_cast<uintptr_t>(word), 0, value, other, CALLER});
 }
@@ -1322,15 +1344,15 @@ unsigned rc11_stores(const uint32_t *word) {
     const auto at = word_at.find(AT(word));
     return at == word_at.end() ? 0 : words[at->second].used - 1;
 }
-void rc11_outcome(const char *text) { outcome += text; }
+HOOK(void, rc11_outcome, (const char *text)) { outcome += text; }
 static void simple(Kind kind, void *caller) {
     Op op{};
     op.kind = kind, op.caller = caller;
     submit(op);
 }
 void rc11_relax() {}
-void rc11_membarrier() { simple(Kind::membarrier, CALLER); }
-int rc11_clock_gettime(int, struct timespec *t) {
+HOOK(void, rc11_membarrier, ()) { simple(Kind::membarrier, CALLER); }
+HOOK(int, rc11_clock_gettime, (int, struct timespec *t)) {
     uint64_t jumped = 0;
     if (running) {
         simple(Kind::clock, CALLER);
@@ -1340,7 +1362,7 @@ int rc11_clock_gettime(int, struct timespec *t) {
     t->tv_nsec = 0;
     return 0;
 }
-long rc11_syscall(long number, ...) {
+HOOK(long, rc11_syscall, (long number, ...)) {
     va_list more;
     va_start(more, number);
     const uintptr_t a = va_arg(more, uintptr_t);
@@ -1379,7 +1401,7 @@ long rc11_syscall(long number, ...) {
     default: return 1;
     }
 }
-void *rc11_mmap(void *, size_t bytes, int, int, int, long) {
+HOOK(void *, rc11_mmap, (void *, size_t bytes, int, int, int, long)) {
     arena_used = (arena_used + 4095) & ~size_t{4095};
     if (arena_used + bytes > arena_bytes)
         die("the arena is full");
@@ -1392,26 +1414,26 @@ int rc11_mprotect(void *, size_t, int) { return 0; }
 int rc11_madvise(void *, size_t, int) { return 0; }
 int rc11_sched_yield() { return 0; }
 int rc11_sched_getcpu() { return 0; }
-int rc11_pthread_key_create(unsigned *key, void (*destructor)(void *)) {
+HOOK(int, rc11_pthread_key_create, (unsigned *key, void (*destructor)(void *))) {
     *key = static_cast<unsigned>(destructors.size());
     destructors.push_back(destructor);
     return 0;
 }
 int rc11_pthread_setspecific(unsigned, const void *) { return 0; }
-void rc11_thread_ends() {
+HOOK(void, rc11_thread_ends, ()) {
     for (const auto destructor : destructors)
         destructor(nullptr);
 }
-int rc11_pthread_atfork(void (*)(), void (*)(), void (*child)()) {
+HOOK(int, rc11_pthread_atfork, (void (*)(), void (*)(), void (*child)())) {
     children.push_back(child);
     return 0;
 }
-void rc11_forked() {
+HOOK(void, rc11_forked, ()) {
     for (const auto child : children)
         if (child)
             child();
 }
-int rc11_pthread_once(int *once, void (*start)()) {
+HOOK(int, rc11_pthread_once, (int *once, void (*start)())) {
     if (!*once)
         start();
     *once = 1;
