@@ -10,23 +10,27 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from xml.etree import ElementTree
 
 import msgspec
 
-from linewright.analysis.intervals import beta_cdf, root
+from linewright.analysis.intervals import beta_cdf, beta_quantile, root
 from linewright.errors import DIFFERENT, DONE, INCOMPLETE, UserError
 from linewright.find.line_words import (
     advice,
     amount_text,
+    guard_text,
     kind_text,
     line_text,
     name_text,
+    note_text,
     site_text,
 )
-from linewright.find.results import Against, Hot, Result, readable
+from linewright.find.results import GUARDED, Against, Hot, Result, readable
 from linewright.find.shared_lines import FEWEST_SAMPLES
 
 SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -35,7 +39,12 @@ UNSEEN = ("no_sample", "refused_all", "went_on")
 
 FALSE_RED = 1e-3
 """Of runs of an unchanged program, the part at most in which chance makes a line new."""
-POWER = 0.95
+POWER = 0.999
+"""Of runs with a new line of the stated share, the part that name it."""
+LONGER = 8
+"""Times that a baseline's run is as long as the others, where it was too short."""
+DOUBLED = [1 << n for n in range(8, 21)]
+"""Numbers of samples that are tried: the sampler takes the last of them in four minutes or more."""
 
 
 def travelling(result: Result) -> list[Hot]:
@@ -43,9 +52,11 @@ def travelling(result: Result) -> list[Hot]:
     return [h for h in result.lines if h.verdict.travels]
 
 
-def new_lines(now: Result, before: Result) -> list[Hot]:
+def new_lines(now: Result, before: Result | None) -> list[Hot]:
     """Lines that the earlier run has not, however seldom it met them, and that chance did not keep
-    out of it."""
+    out of it; without an earlier run all that may travel."""
+    if before is None:
+        return travelling(now)
     known, fewest = set(before.seldom), fewest_samples(now, before)
     known = known.union(*(h.identity for h in before.lines))
     return [
@@ -56,7 +67,7 @@ def new_lines(now: Result, before: Result) -> list[Hot]:
     ]
 
 
-def fewest_samples(now: Result, before: Result, more: int = 0) -> int:
+def fewest_samples(now: Result, before: Result | None, more: int = 0) -> int:
     """Samples from which a line that the earlier run never met is new; 0 where every access is
     seen.
 
@@ -64,41 +75,92 @@ def fewest_samples(now: Result, before: Result, more: int = 0) -> int:
     all samples of both runs is, and all n of them are with p^n: exact, whatever the line's share.
     All lines together, and as many `more`, may make an unchanged program red with the chance
     FALSE_RED (Bonferroni)."""
-    if "exact" in (now.source, before.source):
+    if "exact" in (now.source, before and before.source):
         return 0
-    samples = max(1, now.samples)
-    part = samples / (samples + before.samples)
-    wanted = math.log(FALSE_RED / max(1, len(travelling(now)) + more))
-    return max(FEWEST_SAMPLES, math.ceil(wanted / math.log(part)))
+    lines = len(travelling(now)) + more
+    return _fewest(now.samples, before.samples, lines) if before else FEWEST_SAMPLES
 
 
-def against(now: Result, before: Result, path: str) -> Against:
-    """How a run compares with the earlier one in a file."""
+def _fewest(samples: int, earlier: int, lines: int) -> int:
+    samples = max(1, samples)
+    wanted = math.log(FALSE_RED / max(1, lines))
+    return max(FEWEST_SAMPLES, math.ceil(wanted / math.log(samples / (samples + earlier))))
+
+
+def against(now: Result, before: Result | None, path: str = "") -> Against:
+    """How a run compares with the earlier one in a file, or without one with none."""
     fewest, new = fewest_samples(now, before, more=1), new_lines(now, before)
+    unsure, wanted = _unsure(now, before), (0, 0)
+    least = _least(fewest, now.samples) if fewest else 0.0
+    if least > GUARDED:
+        wanted = _wanted(len(travelling(now)) + 1, before and before.samples)
+    elif unsure:
+        wanted = (2 * now.samples, 0)
     return Against(
         baseline=readable(path),
         new=[number for number, hot in enumerate(now.lines) if hot in new],
-        least=_least(fewest, now.samples) if fewest else 0.0,
+        least=least,
+        unsure=unsure,
+        samples_wanted=wanted[0] if wanted[0] > now.samples else 0,
+        baseline_wanted=wanted[1],
     )
 
 
+def _unsure(now: Result, before: Result | None) -> list[int]:
+    """Places of lines that may be shared, may take GUARDED of the time, and that the earlier run
+    never met, though chance does not explain that; none where it does not say what it met."""
+    if before is None or before.met is None or not now.samples:
+        return []
+    known, fewest = set(before.met), fewest_samples(now, before, len(now.unsure))
+    return [
+        at
+        for at, line in enumerate(now.unsure)
+        if line.samples >= fewest
+        and known.isdisjoint(line.identity)
+        and beta_quantile(line.samples + 1, max(1, now.samples - line.samples), POWER) >= GUARDED
+    ]
+
+
+@lru_cache
+def _wanted(lines: int, earlier: int | None) -> tuple[int, int]:
+    """Samples of the shortest run that can tell against so many `earlier` ones, if any; and of a
+    baseline that allows it where this one does not, else 0."""
+
+    def enough(samples: int, against: int | None) -> bool:
+        fewest = FEWEST_SAMPLES if against is None else _fewest(samples, against, lines)
+        return fewest <= samples and _chance(fewest, samples, GUARDED) >= POWER
+
+    def shortest(against: Callable[[int], int | None]) -> int:
+        upper = next((n for n in DOUBLED if enough(n, against(n))), 0)
+        return bisect_left(range(upper), True, upper // 2, key=lambda n: enough(n, against(n)))
+
+    kept = shortest(lambda _: earlier)
+    if kept:
+        return kept, 0
+    both = shortest(lambda samples: LONGER * samples)
+    return both, LONGER * both
+
+
+@lru_cache
 def _least(fewest: int, samples: int) -> float:
-    """The share of the time from which a line that two threads use alike is new with the chance
-    POWER, if its samples fall at random times; 1 where no share is enough.
+    """The share of the time from which a line is new with the chance POWER; 1 where no share is
+    enough."""
+    if fewest > samples or _chance(fewest, samples, 1.0) < POWER:
+        return 1.0
+    return root(lambda share: _chance(fewest, samples, share) - POWER, 0.0, 1.0)
+
+
+def _chance(fewest: int, samples: int, share: float) -> float:
+    """That a line that two threads use alike for this share of the time is new, if its samples fall
+    at random times.
 
     It needs `fewest` of the `samples`, and samples of both threads that lie among each other: n
     samples lie one thread after the other with the chance 2 n / 2^n. That chance, over the
     binomial n, is a binomial sum again, with one sample less and of `halved`."""
-
-    def chance(share: float) -> float:
-        halved = share / (2 - share)
-        over = samples - fewest + 1
-        apart = samples * share * (1 - share / 2) ** (samples - 1)
-        return beta_cdf(fewest, over, share) - apart * beta_cdf(fewest - 1, over, halved)
-
-    if fewest > samples or chance(1.0) < POWER:
-        return 1.0
-    return root(lambda share: chance(share) - POWER, 0.0, 1.0)
+    halved = share / (2 - share)
+    over = samples - fewest + 1
+    apart = samples * share * (1 - share / 2) ** (samples - 1)
+    return beta_cdf(fewest, over, share) - apart * beta_cdf(fewest - 1, over, halved)
 
 
 def refuse(before: Result, path: str, program: str, exact: bool) -> None:
@@ -120,29 +182,39 @@ def refuse(before: Result, path: str, program: str, exact: bool) -> None:
 
 
 def exit_code(result: Result, new: Sequence[Hot], guarding: bool) -> int:
-    """1 of new lines; 3 where nothing can be said: the program failed, or nothing of it was
-    seen."""
+    """1 of new lines; 3 where nothing can be said: the program failed, nothing of it was seen, or
+    too little to have seen a new line."""
     if guarding and new:
         return DIFFERENT
-    told = not result.exit_code and not (guarding and any(n.kind in UNSEEN for n in result.notes))
-    return DONE if told else INCOMPLETE
+    unseen = any(n.kind in UNSEEN for n in result.notes)
+    short = result.against is not None and not result.against.tells
+    return INCOMPLETE if result.exit_code or (guarding and (unseen or short)) else DONE
 
 
-def write(path: str, result: Result, new: Sequence[Hot]) -> None:
+def why_not(result: Result) -> str:
+    """Why nothing can be said of a run."""
+    said = [note_text(n) for n in result.notes if n.kind in (*UNSEEN, "failed")]
+    if result.against is not None and not result.against.tells:
+        said.append(guard_text(result))
+    return " ".join(said)
+
+
+def write(path: str, result: Result, new: Sequence[Hot], why: str = "") -> None:
     """The result by the file's ending: JUnit's XML, SARIF, else JSON. The first two fail the `new`
-    lines."""
+    lines, and say `why` nothing can be said."""
     texts = {".xml": _junit, ".sarif": _sarif}
-    make = texts.get(Path(path).suffix, lambda result, _: msgspec.json.encode(result))
+    make = texts.get(Path(path).suffix, lambda result, *_: msgspec.json.encode(result))
     try:
-        Path(path).write_bytes(make(result, new))
+        Path(path).write_bytes(make(result, new, why))
     except OSError as error:
         raise UserError(str(error.strerror), path, "expected a file that can be written") from None
 
 
-def annotations(new: Sequence[Hot]) -> list[str]:
-    """Commands by which GitHub's runner marks source lines."""
+def annotations(new: Sequence[Hot], why: str = "") -> list[str]:
+    """Commands by which GitHub's runner marks source lines, and says `why` nothing can be said."""
     places = [(_place(h), f"{name_text(h)}: {kind_text(h)}") for h in new]
-    return [f"::error file={file},line={line}::{text}" for (file, line), text in places if file]
+    found = [f"::error file={file},line={line}::{text}" for (file, line), text in places if file]
+    return found + [f"::error::{why}"] * bool(why)
 
 
 def _place(hot: Hot) -> tuple[str, int]:
@@ -158,22 +230,26 @@ def _message(hot: Hot) -> str:
     )
 
 
-def _junit(result: Result, new: Sequence[Hot]) -> bytes:
+def _junit(result: Result, new: Sequence[Hot], why: str) -> bytes:
     lines = travelling(result)
-    attributes = {"name": "linewright find", "tests": str(max(1, len(lines)))}
-    suite = ElementTree.Element("testsuite", attributes | {"failures": str(len(new))})
+    counts = {"tests": len(lines) + bool(why) or 1, "failures": len(new), "errors": int(bool(why))}
+    attributes = {"name": "linewright find"} | {key: str(number) for key, number in counts.items()}
+    suite = ElementTree.Element("testsuite", attributes)
     for hot in lines:
         case = ElementTree.SubElement(
             suite, "testcase", name=name_text(hot), classname=result.program
         )
         if hot in new:
             ElementTree.SubElement(case, "failure", message=kind_text(hot)).text = _message(hot)
-    if not lines:
-        ElementTree.SubElement(suite, "testcase", name="no line", classname=result.program)
+    if why or not lines:
+        name = "the guard can tell" if why else "no line"
+        case = ElementTree.SubElement(suite, "testcase", name=name, classname=result.program)
+        if why:
+            ElementTree.SubElement(case, "error", message=why)
     return ElementTree.tostring(suite, "utf-8", xml_declaration=True)
 
 
-def _sarif(result: Result, new: Sequence[Hot]) -> bytes:
+def _sarif(result: Result, new: Sequence[Hot], why: str) -> bytes:
     def one(hot: Hot) -> dict:
         file, line = _place(hot)
         where = {"artifactLocation": {"uri": file}, "region": {"startLine": max(1, line)}}
@@ -188,5 +264,8 @@ def _sarif(result: Result, new: Sequence[Hot]) -> bytes:
 
     rules = [{"id": f"{kind}-sharing"} for kind in ("true", "false")]
     tool = {"driver": {"name": "linewright find", "rules": rules}}
-    runs = [{"tool": tool, "results": [one(h) for h in travelling(result)]}]
+    said = [{"level": "error", "message": {"text": why}}] if why else []
+    ended = {"executionSuccessful": not why, "toolExecutionNotifications": said}
+    lines = [one(h) for h in travelling(result)]
+    runs = [{"tool": tool, "results": lines, "invocations": [ended]}]
     return msgspec.json.encode({"$schema": SARIF, "version": "2.1.0", "runs": runs})

@@ -554,16 +554,38 @@ def amount_text(hot: Hot) -> str:
 
 def guard_text(result: Result) -> str:
     """What is new against an earlier result, and what this run could have seen."""
-    path, new = result.against.baseline, [result.lines[n] for n in result.against.new]
-    said = [f"{name_text(h)} ({kind_text(h)}, {amount_text(h)})" for h in new]
-    found = f"new against {path}: {'; '.join(said)}" if said else f"nothing is new against {path}"
+    found = result.against
+    said = [f"{name_text(h)} ({kind_text(h)}, {amount_text(h)})"
+            for h in (result.lines[at] for at in found.new)]  # fmt: skip
+    against = f" against {found.baseline}" if found.baseline else ""
+    text = f"Guard: {'; '.join(said) or 'nothing'} {'are' if said[1:] else 'is'} new{against}."
     if result.source == "exact":
-        return f"Guard: {found}. Every access of this run was seen."
-    power = numbers.percent(result.against.least, False)
-    return (
-        f"Guard: {found}. Of {numbers.count(result.samples, 'sample')}, 95 in 100 such runs name a "
-        f"new line with {power} of the time or more; a longer run of the baseline, too, names less."
+        return f"{text} Every access of this run was seen."
+    text = (
+        f"{text} Of {numbers.count(result.samples, 'sample')}, 999 in 1000 such runs name a new "
+        f"line with {numbers.at_most(found.least)} of the time or more"
     )
+    return f"{text}." if found.tells else f"{text}: the guard cannot tell. {_longer(result)}"
+
+
+def _longer(result: Result) -> str:
+    """What a run that can tell needs, in seconds."""
+    found, said = result.against, []
+    if found.unsure:
+        lines = [result.unsure[at].identity[0] for at in found.unsure if result.unsure[at].identity]
+        names = ", ".join(lines[:MOST_NAMES]) + ", …" * (len(lines) > MOST_NAMES)
+        said.append(f"Whether threads share {names or 'a line'} is not known.")
+
+    def seconds(samples: int) -> str:
+        rate = result.samples / result.seconds if result.seconds else 0
+        timed = f"a run of {samples / rate:.1f} s, " if rate else ""
+        return f"{timed}{numbers.count(samples, 'sample')}"
+
+    if found.baseline_wanted:
+        said.append(f"The baseline wants {seconds(found.baseline_wanted)}.")
+    if found.samples_wanted:
+        said.append(f"Wanted: {seconds(found.samples_wanted)}, or --exact.")
+    return " ".join(said)
 
 
 def blind_text(result: Result) -> str:

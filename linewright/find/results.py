@@ -24,6 +24,10 @@ BIASED = "biased_rwlock"
 APART = 128
 """Bytes that what threads use is kept apart by where none were measured: the convention."""
 
+GUARDED = 0.02
+"""Share of the time that a new line may not take without being named: a run that could have missed
+one cannot tell."""
+
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 SharingKind = Literal["true", "false", "alone", "read"]
@@ -323,16 +327,37 @@ class HelperCall(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Atomic operations: calls, and where the helper runs an LL/SC loop its rounds."""
 
 
-class Against(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How a result compares with an earlier one."""
+class Unsure(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A line that threads may share for all that few samples, or watchpoints that never came to it,
+    tell."""
 
-    baseline: str
-    """The file."""
+    identity: list[str]
+    """As a line's."""
+    samples: U64
+    """At its atomic operations, or near its plain accesses."""
+
+
+class Against(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How a result compares with an earlier one, or with a program none of whose lines travels."""
+
+    baseline: str = ""
+    """The file; empty without one."""
     new: list[U64]
     """Places in `Result.lines` of those that are new."""
     least: Share = 0.0
-    """Share of the time from which 95 of 100 such runs call a new line new; 0 where every access is
-    seen."""
+    """Share of the time from which 999 of 1000 such runs call a new line new; 0 where every access
+    is seen."""
+    unsure: list[U64] = []
+    """Places in `Result.unsure` of those that may be new and take much."""
+    samples_wanted: U64 = 0
+    """Samples of a run that can tell; 0 where this one can."""
+    baseline_wanted: U64 = 0
+    """The same of the baseline."""
+
+    @property
+    def tells(self) -> bool:
+        """A new line that takes GUARDED of the time is named, or was."""
+        return bool(self.new) or (self.least <= GUARDED and not self.unsure)
 
 
 class Result(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -350,6 +375,11 @@ class Result(Struct, forbid_unknown_fields=True, kw_only=True):
     """All that are shared, those that may travel first, then by cost."""
     seldom: list[str] = []
     """Identities of lines that were met, and too seldom to tell whether threads share them."""
+    unsure: list[Unsure] = []
+    """Of these, the ones that no two threads were seen to use at one time."""
+    met: list[str] | None = None
+    """Identities of all lines that were met, also by one thread; None where every access is
+    seen."""
     command: list[str] = []
     """The program as it was started; empty where it ran already."""
     on: str = "local"

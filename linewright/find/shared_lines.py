@@ -23,7 +23,7 @@ from linewright.find.evidence import (
 from linewright.find.fields import Fields
 from linewright.find.line_verdict import SHARED
 from linewright.find.movement import Ticks, Use, movement, ran_at_once, table_movement
-from linewright.find.results import Hot, Movement, SharingKind, ThreadShare, Touch
+from linewright.find.results import Hot, Movement, SharingKind, ThreadShare, Touch, Unsure
 from linewright.find.sites import Sites
 from linewright.find.stream import Sample
 
@@ -73,9 +73,10 @@ class SharedLines:
         samples: Sequence[Sample] = (),
         ticks: Sequence[Use] = (),
         period_ns: int = 0,
+        perhaps_shared: Sequence[Evidence] = (),
     ) -> None:
         """`samples` are all of the run, each of so much CPU time; none where every access is
-        seen."""
+        seen. `perhaps_shared` are lines that plain accesses may share, with the samples there."""
         self._addresses, self._lines, self._ticks = addresses, lines, Ticks(ticks)
         self._times: dict[int, list[int]] = defaultdict(list)
         for sample in samples:
@@ -87,8 +88,8 @@ class SharedLines:
         self._fields = Fields(addresses, decoder, arch)
         self.seldom: list[Evidence] = []
         """Shared lines that moved too seldom to be listed."""
-        self._unsure: list[Evidence] = []
-        """Lines that may be shared for all that few samples tell."""
+        self._unsure = list(perhaps_shared)
+        """Lines that may be shared for all that few samples, or watchpoints, tell."""
 
     def shared(self) -> list[Hot]:
         """Lines that several threads use, on 64 bytes or on 128: what moves between CPUs first,
@@ -223,11 +224,20 @@ class SharedLines:
             at_once=self._at_once(e.threads),
         )
 
-    def seldom_identities(self, more: Iterable[Evidence] = ()) -> list[str]:
-        """Of all lines that are or may be shared and are not listed; `more` of them beside what
-        samples show."""
-        unlisted = [*self.seldom, *self._unsure, *more]
-        return sorted({name for e in unlisted for name in self.identity(e)})
+    def seldom_identities(self) -> list[str]:
+        """Of all lines that are or may be shared and are not listed."""
+        return self._names([*self.seldom, *self._unsure])
+
+    def unsure(self) -> list[Unsure]:
+        """Lines that may be shared for all that few samples tell."""
+        return [Unsure(identity=self.identity(e), samples=e.samples) for e in self._unsure]
+
+    def met(self, suspected: Iterable[Evidence]) -> list[str]:
+        """Identities of all lines that samples show, and of those that plain accesses seem to use."""
+        return self._names([*self._lines.known.values(), *suspected])
+
+    def _names(self, lines: Iterable[Evidence]) -> list[str]:
+        return sorted({name for e in lines for name in self.identity(e)})
 
     def identity(self, e: Evidence) -> list[str]:
         """What the line is called in every build: by its variables, by the functions that allocated

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from linewright.find import line_prices, moved_tasks
-from linewright.find.evidence import collect, collect_near
+from linewright.find.evidence import Evidence, LineEvidence, collect, collect_near
 from linewright.find.line_prices import Prices
 from linewright.find.line_verdict import SELDOM_AT_ONCE
 from linewright.find.live import SamplerOutput
@@ -35,13 +36,20 @@ def findings_of(
     shared = {place for place, evidence in gathered.lines.known.items() if evidence.watched}
     collect(gathered.samples, gathered.decoder, gathered.lines)
     collect_near(gathered.samples, gathered.decoder, gathered.lines, shared)
+    perhaps_shared = _perhaps_shared(gathered)
     moved_tasks.mark_task_bytes(gathered.lines, gathered.decoder)
     addresses, start, end = gathered.addresses(heap), gathered.start, gathered.end
     if heap is not None:
         gathered.lines.drop_unclear()
         gathered.lines.drop(lambda pid, address: heap.is_table(gathered.spaces.find(pid, address)))
     found = SharedLines(
-        addresses, gathered.lines, start.arch, gathered.samples, gathered.ticks, start.period_ns
+        addresses,
+        gathered.lines,
+        start.arch,
+        gathered.samples,
+        gathered.ticks,
+        start.period_ns,
+        perhaps_shared,
     )
     lines = found.shared()
     return Result(
@@ -53,7 +61,9 @@ def findings_of(
         lost=end.lost if end else 0,
         threads=len({s.tid for s in gathered.samples}),
         lines=lines,
-        seldom=found.seldom_identities(gathered.watcher.perhaps_shared()),
+        seldom=found.seldom_identities(),
+        unsure=found.unsure(),
+        met=found.met(gathered.watcher.suspected()),
         alone=found.alone(),
         overhead=_overhead(gathered),
         beside_s=end and (end.own_cpu_ns + gathered.reading_ns) / 1e9,
@@ -66,6 +76,17 @@ def findings_of(
         ],
         exit_code=gathered.exit_code,
     )
+
+
+def _perhaps_shared(gathered: SamplerOutput) -> list[Evidence]:
+    """Lines that watchpoints should have told of and did not, with the samples near their plain
+    accesses."""
+    counted = LineEvidence(gathered.spaces)
+    for e in gathered.watcher.perhaps_shared():
+        line = counted.at(e.pid, e.address)
+        line.threads, line.sites = e.threads, Counter(e.sites)
+    collect_near(gathered.samples, gathered.decoder, counted, set(counted.known))
+    return list(counted.known.values())
 
 
 class Advice(NamedTuple):

@@ -124,16 +124,15 @@ class Watcher:
         """Lines with watchpoints that were asked for and not answered."""
         return len({round_.evidence.place for round_ in self._rounds.values()})
 
+    def suspected(self) -> list[Evidence]:
+        """Lines that plain accesses in the code of several threads seem to use."""
+        several = (c for c in self._candidates.values() if c.writes and len(c.threads) > 1)
+        return [c.seen for c in several if c.seen.sites]
+
     def perhaps_shared(self) -> list[Evidence]:
-        """Lines that plain accesses in the code of several threads seem to use, and that
-        watchpoints never came to, or not to the end."""
+        """Those of them that watchpoints never came to, or not to the end."""
         waiting = {round_.evidence.place for round_ in self._rounds.values()}
-        return [
-            c.seen
-            for place, c in self._candidates.items()
-            if c.writes and len(c.threads) > 1 and c.seen.sites
-            if place in waiting or place not in self._watched
-        ]
+        return [e for e in self.suspected() if e.place in waiting or e.place not in self._watched]
 
     def requests(self) -> Iterator[str]:
         """Commands for the sampler: a round for each line not yet watched, the most promising

@@ -13,7 +13,7 @@ import typer
 
 from linewright import units
 from linewright.commands._options import AsJson, Elsewhere, ProgramArgument
-from linewright.errors import RunError, UserError
+from linewright.errors import INCOMPLETE, RunError, UserError
 from linewright.show.output import note
 
 if TYPE_CHECKING:
@@ -129,18 +129,20 @@ class _Shown(NamedTuple):
         from linewright.find import guard
         from linewright.find.result_document import document
 
-        new = guard.travelling(result)
-        if self.before is not None:
-            result.against = guard.against(result, self.before, self.named)
+        new = []
+        if self.fail_new or self.before:
+            result.against = guard.against(result, self.before, self.named or "")
             new = [result.lines[at] for at in result.against.new]
         said = document(result)
         result.document = msgspec.to_builtins(said)
+        code = guard.exit_code(result, new, self.fail_new)
+        why = guard.why_not(result) if code == INCOMPLETE else ""
         if self.output:
-            guard.write(self.output, result, new if self.fail_new or self.before else [])
+            guard.write(self.output, result, new, why)
         _print(result, said, self.as_json)
         if self.fail_new and os.environ.get("GITHUB_ACTIONS"):
-            print(*guard.annotations(new), sep="\n", file=sys.stderr)
-        return guard.exit_code(result, new, self.fail_new)
+            print(*guard.annotations(new, why), sep="\n", file=sys.stderr)
+        return code
 
 
 def _sampled(

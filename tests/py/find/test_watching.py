@@ -140,3 +140,9 @@ def test_what_watchpoints_never_came_to_may_be_shared(answered, open_lines, code
 
     output, _ = gathered([(1, 1), (1, 2)], False, silent, code)
     assert len(output.watcher.perhaps_shared()) == (open_lines if plain else 0)
+    found = sources.findings_of(output, "program")
+    assert len(found.unsure) == (open_lines if plain else 0)
+    for line in found.unsure:
+        assert line.samples > 30, "those near the store"
+        assert set(line.identity) <= set(found.seldom)
+    assert found.met or not plain, "watched to the end or not"
