@@ -233,7 +233,7 @@ class SharedLines:
         return [Unsure(identity=self.identity(e), samples=e.samples) for e in self._unsure]
 
     def met(self, suspected: Iterable[Evidence]) -> list[str]:
-        """Identities of all lines that samples show, and of those that plain accesses seem to use."""
+        """Identities of all lines that samples show, and of those that plain accesses may use."""
         return self._names([*self._lines.known.values(), *suspected])
 
     def _names(self, lines: Iterable[Evidence]) -> list[str]:

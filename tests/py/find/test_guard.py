@@ -20,8 +20,8 @@ from linewright.errors import UserError
 from linewright.find import guard, line_words, results
 from linewright.find.evidence import Thread, sharing_kind
 from linewright.find.line_words import name_text
-from linewright.find.shared_lines import FEWEST_ALONE, FEWEST_SAMPLES
 from linewright.find.results import note
+from linewright.find.shared_lines import FEWEST_ALONE, FEWEST_SAMPLES
 from support import find_results, waiting
 from support.finding import SAMPLER
 from support.places import ROOT
