@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import ours
 import small
-from machine import ROOT, Machine, cell, parsed
+from machine import ROOT, Machine, cell, windows_of
 
 ICOUNT = ("-icount", "shift=0,sleep=off")
 REFSCALE = {
@@ -100,18 +100,13 @@ def by_module(
     machine = Machine(folder / "vmlinuz", arch, built, init, None, more=ICOUNT)
 
     def least(**asked: object) -> float:
-        windows = [
-            parsed(line)
-            for line in machine.ask(cell(cpus=0, windows=8, **asked))
-            if line.startswith("window ")
-        ]
+        windows = windows_of(machine.ask(cell(cpus=0, windows=8, **asked)))
         return min(int(window["ns"]) / int(window["ops"]) for window in windows)
 
     try:
-        offered = [parsed(line) for line in machine.ask("forms") if line.startswith("form ")]
         operations = {
             form["name"]: form["operation"]
-            for form in offered
+            for form in machine.forms()
             if form["family"] in ("readers", "lookups")
         }
         empty = {

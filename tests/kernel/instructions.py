@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import kernels
 import small
-from machine import ROOT, Machine, cell, parsed
+from machine import ROOT, Machine, of_form, windows_of
 
 ARCH = "arm64"
 WANTED = {
@@ -31,14 +31,7 @@ WANTED = {
 def per_operation(machine: Machine, form: dict[str, str]) -> float:
     """Instructions of a form less those of its loop, the least of some windows: an interrupt only
     adds."""
-    asked = {
-        "operation": form["operation"],
-        "form": form["name"],
-        "width": form["width"],
-        "cpus": 0,
-        "windows": 8,
-    }
-    windows = [parsed(line) for line in machine.ask(cell(**asked)) if line.startswith("window ")]
+    windows = windows_of(machine.ask(of_form(form, windows=8)))
 
     def least(ns: str, ops: str) -> float:
         return min(int(window[ns]) / int(window[ops]) for window in windows)
@@ -63,11 +56,10 @@ def counted(image: Path, options: str, out: Path) -> dict[str, float]:
         image, ARCH, out / "module", init, None, options, ("-icount", "shift=0,sleep=off")
     )
     try:
-        forms = [parsed(line) for line in machine.ask("forms") if line.startswith("form ")]
         return {
             f"{form['operation']}/{form['name']}/{form['width']}": per_operation(machine, form)
-            for form in forms
-            if not form["missing"] and form["name"].startswith(WANTED.get(form["family"], ("-",)))
+            for form in machine.forms()
+            if form["name"].startswith(WANTED.get(form["family"], ("-",)))
         }
     finally:
         machine.close()

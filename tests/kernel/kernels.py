@@ -49,8 +49,6 @@ IMAGES = {
 CROSS = {"amd64": "", "arm64": "aarch64-linux-gnu-", "i386": ""}
 KERNEL_ARCH = {"amd64": "x86", "arm64": "arm64", "i386": "i386"}
 TRIPLET = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu", "i386": "i686-linux-gnu"}
-PROGRAMS = {"i386": ["-m32", "-I/usr/include/x86_64-linux-gnu"]}
-"""What a compiler needs besides its name to make a program of the architecture."""
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 

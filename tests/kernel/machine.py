@@ -21,37 +21,13 @@ sys.path[:0] = [str(ROOT / "tests" / room) for room in ("system", "kernel", "py"
 
 import kernels  # noqa: E402
 from run_arm64 import guest_words, initramfs, tool  # noqa: E402
+from small import QEMU, complaints, program  # noqa: E402
 
 from support import waiting  # noqa: E402
 
 CPUS = 2
 """As many as the machines have that run the tests: a lock whose next owner waits for a host CPU
 takes seconds."""
-# The kernel tests its timer by a busy loop: with no host CPU at hand for the emulated timer that
-# ends in a panic.
-CONSOLE = {"amd64": "ttyS0 no_timer_check", "arm64": "ttyAMA0", "i386": "ttyS0 no_timer_check"}
-# CMPXCHG16B without LOCK, which allocators of 6.12 use, comes out of QEMU 7.2 with flags that hold
-# part of RAX: a panic in some boots. A kernel for 32 bits cannot do without CMPXCHG8B, of which the
-# same was seen (all flags set, behind an addition of -1): blocks of one instruction, which leave no
-# flags to be made up later, have not shown it.
-QEMU = {
-    "amd64": ("qemu-system-x86_64", "qemu-system-x86", ["-M", "q35", "-cpu", "max,-cx16"]),
-    "arm64": (
-        "qemu-system-aarch64",
-        "qemu-system-arm",
-        ["-M", "virt", "-cpu", "max,pauth-impdef=on"],
-    ),
-    "i386": (
-        "qemu-system-i386",
-        "qemu-system-x86",
-        ["-M", "q35", "-cpu", "max,vendor=GenuineIntel", "-singlestep"],
-    ),
-}
-CONSOLE["x86_64"], QEMU["x86_64"] = (
-    CONSOLE["amd64"],
-    QEMU["amd64"],
-)  # the kernel's name beside Debian's
-
 # Opening the first counter patches the scheduler's code while the other CPU runs it. With a host
 # thread for each CPU, 3 of 9 boots of 7.3.4 in QEMU 7.2 ended in "Oops: int3" in __schedule,
 # probably by a translation that kept the breakpoint which stood there meanwhile. One host thread
@@ -100,9 +76,9 @@ class Machine:
         self._archive = tempfile.NamedTemporaryFile(suffix=".cpio")
         self._archive.write(initramfs(init, commands, {"linewright.ko": module}))
         self._archive.flush()
-        name, package, machine = QEMU[architecture]
+        name, package, machine, console = QEMU[architecture]
         # Warnings and worse go to the console, and a warning ends the test that caused it.
-        line = f"console={CONSOLE[architecture]} loglevel=5 printk.time=1 panic=-1 limit_s=7200"
+        line = f"console={console} loglevel=5 printk.time=1 panic=-1 limit_s=7200"
         line += f" {options}"
         words = guest_words(vmlinuz, self._archive.name, line, CPUS, 1024)
         command = [tool(name, package), *machine, *words, *more]
@@ -168,6 +144,11 @@ class Machine:
         self.say("forget 0")
         return answer
 
+    def forms(self) -> list[dict[str, str]]:
+        """The rows of the module's list that can run on this machine."""
+        rows = [parsed(line) for line in self.ask("forms") if line.startswith("form ")]
+        return [row for row in rows if not row["missing"]]
+
     def _windows(self, count: int, lines: int, window: dict[str, object]) -> list[str]:
         answer, totals, stops = [], dict.fromkeys(("expected", "found", "wrong"), 0), set()
         for number in range(count):
@@ -223,17 +204,7 @@ class Machine:
 
     def warnings(self) -> list[str]:
         """What the kernel complained about since it booted."""
-        signs = (
-            "WARNING:",
-            "BUG:",
-            "Oops",
-            "INFO: rcu",
-            "soft lockup",
-            "INFO: task",
-            "Call trace",
-            "Call Trace",
-        )
-        return [line for line in self.log if any(sign in line for sign in signs)]
+        return complaints(self.log)
 
     def end(self) -> None:
         """End the runner's input; the machine switches itself off, and the emulator's plugins write
@@ -248,6 +219,14 @@ class Machine:
         self._archive.close()
 
 
+@contextlib.contextmanager
+def quiet(machine: Machine) -> Iterator[Machine]:
+    """The machine, switched off when it is left; AssertionError where its kernel has complained."""
+    with contextlib.closing(machine):
+        yield machine
+    assert not machine.warnings(), "\n".join(machine.log[-200:])
+
+
 WINDOW = {"line", "cpus", "window_us", "limit_ms", "batch", "batch_ns", "baseline"}
 """Keys that belong to a window; the others are the cell's."""
 
@@ -259,6 +238,27 @@ def cell(**fields: object) -> dict[str, object]:
     return {"windows": 2, "window_us": 2000, "limit_ms": 60000} | fields
 
 
+def of_form(form: dict[str, str], **fields: object) -> dict[str, object]:
+    """A cell of a form, on CPU 0 unless `fields` say otherwise."""
+    own = {"operation": form["operation"], "form": form["name"], "width": form["width"]}
+    return cell(**own | {"cpus": 0} | fields)
+
+
+BESIDE = {"threads": 2, "cpus": "0,1", "contender": "same_line"}
+"""A second thread at the same line, on the other CPU."""
+
+
+def windows_of(answer: list[str]) -> list[dict[str, str]]:
+    return [parsed(line) for line in answer if line.startswith("window ")]
+
+
+def sum_of(answer: list[str]) -> dict[str, str]:
+    """What the windows have added up to; AssertionError with the answer where they did not run."""
+    found = [parsed(line) for line in answer if line.startswith("sum ")]
+    assert len(found) == 1, "\n".join(answer)
+    return found[0]
+
+
 def lines_of(fields: dict[str, object]) -> str:
     return "".join(f"{key}={value}\n" for key, value in fields.items())
 
@@ -268,26 +268,10 @@ def parsed(line: str) -> dict[str, str]:
     return dict(word.split("=", 1) for word in line.split(" ")[1:] if "=" in word)
 
 
-def program(source: Path, architecture: str, out: Path) -> Path:
-    """A static program for the machine, built from one C file."""
-    compiler = f"{kernels.CROSS[architecture]}gcc"
-    target = out / source.stem
-    subprocess.run(
-        [
-            tool(compiler, f"gcc-{compiler}"),
-            *kernels.PROGRAMS.get(architecture, []),
-            *("-O2", "-Wall", "-static", "-o", str(target), str(source)),
-        ],
-        check=True,
-    )
-    return target
-
-
 def boot(series: str, architecture: str, out: Path, compiler: str = "gcc") -> Machine:
     """Fetch the kernel, build the module, boot. Raises run_arm64.Unavailable with what is
     missing."""
-    name, package, _ = QEMU[architecture]
-    tool(name, package)
+    tool(*QEMU[architecture][:2])
     tree = kernels.fetch(series, architecture, ROOT / "build")
     built = out / "module"
     said = kernels.build(series, architecture, built, compiler)

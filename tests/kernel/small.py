@@ -4,10 +4,13 @@ command's output and exit code read back."""
 
 from __future__ import annotations
 
+import contextlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +21,11 @@ from run_arm64 import Unavailable, guest_words, initramfs, outcomes, tool  # noq
 
 from support import waiting  # noqa: E402
 
+# The kernel tests its timer by a busy loop: with no host CPU at hand for the emulated timer that
+# ends in a panic. CMPXCHG16B without LOCK, which allocators of 6.12 use, comes out of QEMU 7.2 with
+# flags that hold part of RAX: a panic in some boots. A kernel for 32 bits cannot do without
+# CMPXCHG8B, of which the same was seen (all flags set, behind an addition of -1): blocks of one
+# instruction, which leave no flags to be made up later, have not shown it.
 QEMU = {
     "arm64": (
         "qemu-system-aarch64",
@@ -31,7 +39,6 @@ QEMU = {
         ["-M", "q35", "-cpu", "max,-cx16"],
         "ttyS0 no_timer_check",
     ),
-    # As in machine.py, which says why.
     "i386": (
         "qemu-system-i386",
         "qemu-system-x86",
@@ -40,16 +47,29 @@ QEMU = {
     ),
     "riscv": ("qemu-system-riscv64", "qemu-system-misc", ["-M", "virt"], "ttyS0"),
 }
+QEMU["amd64"] = QEMU["x86_64"]  # Debian's name beside the kernel's
 COMPILER = {
     "arm64": (["aarch64-linux-gnu-gcc"], "gcc-aarch64-linux-gnu"),
     "x86_64": (["gcc"], "gcc"),
     "i386": (["gcc-12", "-m32", "-I/usr/include/x86_64-linux-gnu"], "gcc-12-multilib"),
     "riscv": (["riscv64-linux-gnu-gcc"], "gcc-riscv64-linux-gnu"),
 }
+COMPILER["amd64"] = COMPILER["x86_64"]
 LIMIT_S = 600
 """Processor time of the emulator for one command, far above what it takes."""
 GUEST_LIMIT_S = 7200
 """By the guest's clock, which runs on while the emulator waits for a processor."""
+
+
+@contextlib.contextmanager
+def or_skipped() -> Iterator[None]:
+    """A test whose kernel or tools are missing here is skipped, and names them."""
+    import pytest  # a program that counts needs none
+
+    try:
+        yield
+    except Unavailable as missing:
+        pytest.skip(str(missing))
 
 
 def built(series: str, arch: str, *words: str) -> Path:
@@ -114,6 +134,23 @@ def small_module(kernel: Path, arch: str, source: Path, out: Path) -> bytes:
     return (copy / f"{source.name}.ko").read_bytes()
 
 
+SIGNS = (
+    "WARNING:",
+    "BUG:",
+    "Oops",
+    "INFO: rcu",
+    "INFO: task",
+    "soft lockup",
+    "Call trace",
+    "Call Trace",
+)
+
+
+def complaints(lines: list[str]) -> list[str]:
+    """Lines in which the kernel complains."""
+    return [line for line in lines if re.search("|".join(SIGNS), line)]
+
+
 @dataclass(frozen=True)
 class Boot:
     """What a machine said and did."""
@@ -129,18 +166,7 @@ class Boot:
         return "@@end" in self.console
 
     def complaints(self) -> list[str]:
-        """Lines in which the kernel complains."""
-        signs = (
-            "WARNING:",
-            "BUG:",
-            "Oops",
-            "INFO: rcu",
-            "soft lockup",
-            "INFO: task",
-            "Call trace",
-            "Call Trace",
-        )
-        return [line for line in self.console.splitlines() if any(sign in line for sign in signs)]
+        return complaints(self.console.splitlines())
 
 
 def _console(command: list[str], limit_s: float) -> str:

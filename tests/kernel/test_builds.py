@@ -21,6 +21,7 @@ sys.path[:0] = [str(ROOT / "tests/kernel"), str(ROOT / "kernel")]
 import small  # noqa: E402
 from lwkernel import patches, sources  # noqa: E402
 from lwkernel.errors import Missing  # noqa: E402
+from small import or_skipped  # noqa: E402
 
 SERIES = os.environ.get("LINEWRIGHT_SMALL_KERNELS", "6.12").split()
 PATCHES = [patches.load(name) for name in patches.names()]
@@ -73,10 +74,8 @@ KERNELS = sorted(
 @pytest.mark.parametrize("series, arch", KERNELS)
 @pytest.mark.parametrize("words", [(), ("--patch", "all")], ids=["unpatched", "patched"])
 def test_the_compiler_warns_of_nothing(series, arch, words):
-    try:
+    with or_skipped():
         folder = small.built(series, arch, *words)
-    except small.Unavailable as missing:
-        pytest.skip(str(missing))
     log = (folder / "log").read_text()
     assert "vmlinux" in log
     assert not re.findall(r"^.*\bwarning:.*$", log, re.MULTILINE | re.IGNORECASE)

@@ -24,36 +24,22 @@ sys.path.insert(0, str(ROOT / "tests/kernel"))
 
 import ours  # noqa: E402
 import small  # noqa: E402
-from machine import Machine, cell, parsed  # noqa: E402
-from run_arm64 import Unavailable  # noqa: E402
+from machine import BESIDE, Machine, of_form, quiet, sum_of  # noqa: E402
+from small import or_skipped  # noqa: E402
 
-BOTH = {"threads": 2, "cpus": "0,1", "contender": "same_line"}
 SERIES = os.environ.get("LINEWRIGHT_SMALL_KERNELS", "6.12").split()
 KERNELS = [series for series, arch in ours.PATCHES if arch == "x86_64" and series in SERIES]
 
 
 def built(series: str) -> Path:
-    try:
+    with or_skipped():
         return ours.kernel(series, "x86_64")
-    except Unavailable as missing:
-        pytest.skip(str(missing))
 
 
 @pytest.fixture(scope="module")
 def kernel() -> Path:
     """The one in which mistakes are made: it has every kind of reader that they are made in."""
     return built("6.12")
-
-
-def answer_of(machine: Machine, form: dict[str, str], fields: dict[str, object]) -> list[str]:
-    asked = {
-        "operation": form["operation"],
-        "form": form["name"],
-        "width": form["width"],
-        "cpus": 0,
-        "limit_ms": 60000,
-    }
-    return machine.ask(cell(**asked | fields))
 
 
 # ---- the module as it is ----
@@ -68,19 +54,18 @@ def cells_of(form: dict[str, str]) -> list[dict[str, object]]:
         return [lists | {"direction": to, "verify": verify} for to in directions]
     cells: list[dict[str, object]] = [{"lines": 2, "work": 65}]
     if form["racy"] == "0":
-        cells.append(BOTH | {"contender_iters": 10})
+        cells.append(BESIDE | {"contender_iters": 10})
     for updater in ("synchronize", "expedited"):
         if form[updater] == "1":
-            cells.append(BOTH | {"updater": updater, "verify": 1, "delay": 100})
-            cells.append(BOTH | {"updater": updater, "operation": "readers_grace"})
+            cells.append(BESIDE | {"updater": updater, "verify": 1, "delay": 100})
+            cells.append(BESIDE | {"updater": updater, "operation": "readers_grace"})
     if form["replace"] == "1":
-        cells.append(BOTH | {"updater": "replace", "verify": 1, "delay": 100, "instances": 4})
+        cells.append(BESIDE | {"updater": "replace", "verify": 1, "delay": 100, "instances": 4})
     return cells
 
 
-def whole(series: str, out: Path, *guest: str, more: tuple[str, ...] = ()) -> Machine:
+def whole(kernel: Path, out: Path, *guest: str, more: tuple[str, ...] = ()) -> Machine:
     """The module as it is; the guest, which has run in there first, found nothing wrong."""
-    kernel = built(series)
     init = small.program(ROOT / "tests/system/init.c", "x86_64", out)
     words = [str(small.program(ROOT / "tests/kernel/guest.c", "x86_64", out)), "/linewright.ko"]
     module = small.module(kernel, "x86_64", out / "module")
@@ -93,27 +78,27 @@ def whole(series: str, out: Path, *guest: str, more: tuple[str, ...] = ()) -> Ma
 
 @pytest.mark.parametrize("series", KERNELS)
 def test_a_pci_device_that_goes_away_is_touched_no_more(series, tmp_path):
-    with closing(whole(series, tmp_path, "1234:11e8", more=("-device", "edu"))) as machine:
+    edu = ("-device", "edu")
+    with quiet(whole(built(series), tmp_path, "1234:11e8", more=edu)) as machine:
         machine.end()
-    assert not machine.warnings(), "\n".join(machine.log[-200:])
 
 
 @pytest.mark.parametrize("series", KERNELS)
 def test_every_kind_of_cell_without_a_complaint(series, tmp_path):
-    with closing(whole(series, tmp_path)) as machine:
-        forms = [parsed(line) for line in machine.ask("forms") if line.startswith("form ")]
-        ran = 0
-        for form in forms:
-            for fields in [] if form["missing"] else cells_of(form):
-                answer = answer_of(machine, form, fields)
-                assert any(line.startswith("end stop=") for line in answer), (form, fields, answer)
-                total = next(parsed(line) for line in answer if line.startswith("sum "))
-                wrong = total["expected"] != total["found"] or total["wrong"] != "0"
-                assert not wrong, (form, fields, total)
-                ran += 1
-        assert ran > 100
-        machine.end()
-    assert not machine.warnings(), "\n".join(machine.log[-200:])
+    with quiet(whole(built(series), tmp_path)) as machine:
+        run_every_kind(machine)
+
+
+def run_every_kind(machine: Machine) -> None:
+    ran = 0
+    for form in machine.forms():
+        for fields in cells_of(form):
+            total = sum_of(machine.ask(of_form(form, **fields)))
+            wrong = total["expected"] != total["found"] or total["wrong"] != "0"
+            assert not wrong, (form, fields, total)
+            ran += 1
+    assert ran > 100
+    machine.end()
 
 
 # ---- mistakes ----
@@ -146,7 +131,7 @@ def counts_are_lost(total: dict[str, str]) -> bool:
 
 PAIR = {"file": "readers.c", "operation": "readers_pair"}
 FLOOR = {"file": "readers.c", "operation": "readers_floor"}
-LONG = BOTH | {"windows": 6, "window_us": 200000}
+LONG = BESIDE | {"windows": 6, "window_us": 200000}
 ATOMIC = "sleeping function called from invalid context"
 
 IN_FORMS = {
@@ -326,27 +311,21 @@ def found(machine: Machine, mistake: Mistake) -> bool:
     """Whether the mistake is found while its cell runs."""
     said = len(machine.log)
     form = {"operation": mistake.operation, "name": mistake.form, "width": str(mistake.width)}
-    answer = answer_of(machine, form, mistake.fields)
+    answer = machine.ask(of_form(form, **mistake.fields))
     machine.ask("forms")  # what the kernel says behind an answer comes before the next
     if mistake.complaint:
         return any(re.search(mistake.complaint, line) for line in machine.log[said:])
-    return mistake.sum_is_wrong(next(parsed(line) for line in answer if line.startswith("sum ")))
+    return mistake.sum_is_wrong(sum_of(answer))
 
 
 @pytest.mark.parametrize("mistakes", [IN_FORMS, IN_MEMORY], ids=["forms", "memory"])
 def test_mistakes_of_one_module_are_found(kernel, mistakes, tmp_path):
-    machine = booted(kernel, list(mistakes.values()), tmp_path)
-    try:
+    with closing(booted(kernel, list(mistakes.values()), tmp_path)) as machine:
         missed = [name for name, mistake in mistakes.items() if not found(machine, mistake)]
         assert not missed, "\n".join([*missed, *machine.log])
-    finally:
-        machine.close()
 
 
 @pytest.mark.parametrize("name", ALONE)
 def test_a_mistake_is_found_by_lockdep(kernel, name, tmp_path):
-    machine = booted(kernel, [ALONE[name]], tmp_path)
-    try:
+    with closing(booted(kernel, [ALONE[name]], tmp_path)) as machine:
         assert found(machine, ALONE[name]), "\n".join(machine.log[-200:])
-    finally:
-        machine.close()

@@ -16,24 +16,23 @@ sys.path.insert(0, str(ROOT / "tests/kernel"))
 
 import kernels  # noqa: E402
 import small  # noqa: E402
-from machine import Machine, cell, parsed  # noqa: E402
-from run_arm64 import Unavailable  # noqa: E402
+from machine import Machine, cell, parsed, quiet, sum_of  # noqa: E402
+from small import or_skipped  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64", reason="builds of the module start on x86-64"
 )
 IOMMU = ("-machine", "iommu=smmuv3", "-device", "edu")
 EDU = "dma_pci=1234:11e8"
+LIST = {"form": "dma_sg", "width": 8, "cpus": 0, "entries": 17}
 
 
 @pytest.fixture(scope="module", params=["6.12", "7"])
 def built(request, tmp_path_factory) -> tuple[Path, Path]:
     out = tmp_path_factory.mktemp("iommu")
-    try:
+    with or_skipped():
         tree = kernels.fetch(request.param, "arm64", ROOT / "build")
         kernels.build(request.param, "arm64", out / "module")
-    except Unavailable as missing:
-        pytest.skip(str(missing))
     return tree, out
 
 
@@ -47,33 +46,18 @@ def booted(built: tuple[Path, Path], parameters: str, *more: str) -> Machine:
 
 def test_lists_behind_an_iommu_are_whole(built):
     machine = booted(built, EDU, *IOMMU)
-    try:
+    with quiet(machine):
         assert "@@exit 0 0" in machine.before, "\n".join(machine.before[-30:])
         assert parsed(machine.ask("forms")[0])["dma"] == "noncoherent,iommu"
         for direction, entry_bytes in itertools.product(
             ("to_device", "from_device", "bidirectional"), (100, 4096, 20000)
         ):
-            asked = {"operation": "dma_map", "form": "dma_sg", "width": 8, "cpus": 0, "entries": 17}
-            answer = machine.ask(
-                cell(**asked, direction=direction, entry_bytes=entry_bytes, verify=1)
-            )
-            (total,) = [parsed(line) for line in answer if line.startswith("sum ")] or pytest.fail(
-                "\n".join(answer)
-            )
-            assert total["wrong"] == "0", answer
+            asked = {"direction": direction, "entry_bytes": entry_bytes, "verify": 1}
+            answer = machine.ask(cell(operation="dma_map", **LIST | asked))
+            assert sum_of(answer)["wrong"] == "0", answer
         for step in ("dma_map", "dma_unmap", "dma_sync_for_device", "dma_sync_for_cpu"):
-            asked = {
-                "operation": step,
-                "form": "dma_sg",
-                "width": 8,
-                "cpus": 0,
-                "entries": 17,
-                "direction": "bidirectional",
-            }
-            assert "end stop=length" in machine.ask(cell(**asked)), step
-        assert not machine.warnings(), "\n".join(machine.log[-80:])
-    finally:
-        machine.close()
+            asked = {"operation": step, "direction": "bidirectional"}
+            assert "end stop=length" in machine.ask(cell(**LIST | asked)), step
 
 
 def test_a_device_that_is_not_there_is_refused(built):

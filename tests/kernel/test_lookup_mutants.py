@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/kernel"))
 
 import machine  # noqa: E402
-from run_arm64 import Unavailable  # noqa: E402
+from small import or_skipped  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64", reason="builds of the module start on x86-64"
@@ -40,26 +40,10 @@ wrong."""
 def wrong_lookups(booted: machine.Machine, form: str) -> int:
     """How often a reader beside an updater was given another object; no further tries once it
     was."""
-    asked = {
-        "operation": "readers_lookup",
-        "form": form,
-        "width": 8,
-        "verify": 1,
-        "delay": 100,
-        "instances": 4,
-    }
-    beside = {
-        "threads": 2,
-        "cpus": "0,1",
-        "contender": "same_line",
-        "updater": "replace",
-        "window_us": 50_000,
-    }
+    asked = {"operation": "readers_lookup", "form": form, "width": 8, "instances": 4, "delay": 100}
+    beside = machine.BESIDE | {"updater": "replace", "verify": 1, "window_us": 50_000}
     for _ in range(TRIES):
-        answer = booted.ask(machine.cell(**asked, **beside))
-        (total,) = [
-            machine.parsed(line) for line in answer if line.startswith("sum ")
-        ] or pytest.fail("\n".join(answer))
+        total = machine.sum_of(booted.ask(machine.cell(**asked, **beside)))
         if total["wrong"] != "0":
             return int(total["wrong"])
     return 0
@@ -77,10 +61,8 @@ def test_a_check_that_is_left_out_is_found(tmp_path, name):
     source.write_text(
         text.replace(there, instead)
     )  # newer than the original, so the build leaves it as it is
-    try:
+    with or_skipped():
         booted = machine.boot("6.1", "amd64", tmp_path)
-    except Unavailable as missing:
-        pytest.skip(str(missing))
     try:
         assert source.read_text() != text
         found = {

@@ -18,7 +18,8 @@ sys.path.insert(0, str(ROOT / "tests/kernel"))
 
 import kernels  # noqa: E402
 import small  # noqa: E402
-from run_arm64 import Unavailable, tool  # noqa: E402
+from run_arm64 import tool  # noqa: E402
+from small import or_skipped  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64", reason="builds of the module start on x86-64"
@@ -29,12 +30,10 @@ pytestmark = pytest.mark.skipif(
 def built(tmp_path_factory) -> tuple[Path, Path, Path]:
     """Debian's kernel, the module's folder, and the first process."""
     out = tmp_path_factory.mktemp("refusals")
-    try:
+    with or_skipped():
         tree = kernels.fetch("6.1", "amd64", ROOT / "build")
         kernels.build("6.1", "amd64", out / "module")
         return tree, out / "module", small.program(ROOT / "tests/system/init.c", "x86_64", out)
-    except Unavailable as missing:
-        pytest.skip(str(missing))
 
 
 def said(

@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "tests/kernel"))
 
 import counting  # noqa: E402
 import kernels  # noqa: E402
-from machine import Machine, cell, parsed, program  # noqa: E402
+from machine import Machine, of_form, program, windows_of  # noqa: E402
 from run_arm64 import Unavailable  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
@@ -41,18 +41,11 @@ def test_how_often_a_list_is_waited_for(tmp_path, series, waits):
     counted = counting.words(counting.plugin(tmp_path), tmp_path / "counts", counting.ARM64)
     machine = Machine(image, "arm64", tmp_path / "module", init, None, "nokaslr", counted)
     try:
-        asked = {
-            "operation": "dma_map",
-            "form": "dma_sg",
-            "width": 8,
-            "cpus": 0,
-            "direction": "to_device",
-        }
-        answer = machine.ask(
-            cell(**asked, windows=8, window_us=100_000, entries=ENTRIES, entry_bytes=4096)
-        )
+        mapped = {"name": "dma_sg", "operation": "dma_map", "width": 8}
+        entries = {"entries": ENTRIES, "entry_bytes": 4096, "direction": "to_device"}
+        windows = windows_of(machine.ask(of_form(mapped, windows=8, window_us=100_000, **entries)))
         # One list more is mapped before the first window.
-        lists = 1 + sum(int(parsed(line)["ops"]) for line in answer if line.startswith("window "))
+        lists = 1 + sum(int(window["ops"]) for window in windows)
         machine.end()
     finally:
         machine.close()

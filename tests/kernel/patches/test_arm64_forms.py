@@ -23,6 +23,7 @@ import alternatives as alt  # noqa: E402
 import ours  # noqa: E402
 import small  # noqa: E402
 from lwkernel import patches  # noqa: E402
+from small import or_skipped  # noqa: E402
 
 SERIES = os.environ.get("LINEWRIGHT_SMALL_KERNELS", "6.12").split()
 PER_CPU = {"PERCPU_STORE", "PERCPU_LOAD", "PERCPU_PREFETCH"}
@@ -47,10 +48,8 @@ def series(request):
 
 @pytest.fixture(scope="module")
 def patched(series) -> Path:
-    try:
+    with or_skipped():
         return ours.kernel(series, "arm64")
-    except small.Unavailable as missing:
-        pytest.skip(str(missing))
 
 
 def _kernel(folder: Path, series: str) -> alt.Kernel:

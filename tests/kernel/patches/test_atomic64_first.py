@@ -23,8 +23,8 @@ import alternatives_i386 as alt  # noqa: E402
 import counting  # noqa: E402
 import ours  # noqa: E402
 import small  # noqa: E402
-from machine import Machine, cell, parsed  # noqa: E402
-from run_arm64 import Unavailable  # noqa: E402
+from machine import BESIDE, Machine, cell, of_form, quiet, sum_of  # noqa: E402
+from small import or_skipped  # noqa: E402
 
 OWN = {"6.1": True, "6.12": False}
 """Whether the series' own loops begin with a locked instruction."""
@@ -44,10 +44,8 @@ WANTED = os.environ.get("LINEWRIGHT_SMALL_KERNELS", "6.12").split()
     params=[series for series, arch in ours.PATCHES if arch == "i386" and series in WANTED],
 )
 def kernel(request) -> tuple[str, Path]:
-    try:
+    with or_skipped():
         return request.param, ours.kernel(request.param, "i386")
-    except Unavailable as missing:
-        pytest.skip(str(missing))
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +83,7 @@ def locked(
         folder / "vmlinuz", "i386", built, init, None, f"nokaslr loglevel=7 {options}", more
     )
     done: dict[str, int] = {}
-    try:
+    with quiet(machine):
         for form, operation in (
             ("atomic_add", "add"),
             ("atomic_inc", "add"),
@@ -94,9 +92,7 @@ def locked(
             answer = machine.ask(
                 cell(form=form, operation=operation, width=64, cpus=0, window_us=20000)
             )
-            (total,) = [parsed(line) for line in answer if line.startswith("sum ")] or pytest.fail(
-                "\n".join(answer)
-            )
+            total = sum_of(answer)
             assert total["expected"] == total["found"], answer
             done[form] = int(total["expected"])
         read = machine.ask(
@@ -104,9 +100,6 @@ def locked(
         )
         assert "end stop=length" in read, read
         machine.end()
-        assert not machine.warnings(), "\n".join(machine.log[-80:])
-    finally:
-        machine.close()
     counts = counting.by_function(folder / "source/out/vmlinux", out / "counts", counting.I386)
     kind = "lock cmpxchg8b"
     found = {
@@ -270,13 +263,10 @@ def test_cells_of_64_bits_end_with_right_sums(kernel, tmp_path, options):
     built = small.module(folder, "i386", tmp_path / "module")
     init = small.program(ROOT / "tests/system/init.c", "i386", tmp_path)
     machine = Machine(folder / "vmlinuz", "i386", built, init, None, options)
-    both = {"threads": 2, "cpus": "0,1", "contender": "same_line", "contender_iters": 10}
-    try:
-        forms = [parsed(line) for line in machine.ask("forms") if line.startswith("form ")]
+    both = BESIDE | {"contender_iters": 10}
+    with quiet(machine):
         wide = [
-            form
-            for form in forms
-            if form["family"] == "rmw" and form["width"] == "64" and not form["missing"]
+            form for form in machine.forms() if (form["family"], form["width"]) == ("rmw", "64")
         ]
         names = {form["name"] for form in wide}
         assert {
@@ -286,23 +276,9 @@ def test_cells_of_64_bits_end_with_right_sums(kernel, tmp_path, options):
             "cmpxchg8b_loop_torn_first_add",
         } <= names, names
         for form in wide:
-            for fields in ({"cpus": 0}, both):
-                asked = {
-                    "operation": form["operation"],
-                    "form": form["name"],
-                    "width": 64,
-                    "lines": 2,
-                }
-                answer = machine.ask(cell(**asked | fields))
-                (total,) = [
-                    parsed(line) for line in answer if line.startswith("sum ")
-                ] or pytest.fail(str(answer))
-                assert total["expected"] == total["found"] and "end stop=length" in answer, (
-                    form,
-                    fields,
-                    answer,
-                )
+            for fields in ({}, both):
+                answer = machine.ask(of_form(form, lines=2, **fields))
+                total = sum_of(answer)
+                right = total["expected"] == total["found"] and "end stop=length" in answer
+                assert right, (form, fields, answer)
         machine.end()
-        assert not machine.warnings(), "\n".join(machine.log[-80:])
-    finally:
-        machine.close()

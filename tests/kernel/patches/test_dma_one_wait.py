@@ -21,8 +21,8 @@ sys.path.insert(0, str(ROOT / "tests/kernel"))
 import counting  # noqa: E402
 import ours  # noqa: E402
 import small  # noqa: E402
-from machine import Machine, cell, parsed  # noqa: E402
-from run_arm64 import Unavailable  # noqa: E402
+from machine import Machine, cell, parsed, quiet, sum_of, windows_of  # noqa: E402
+from small import or_skipped  # noqa: E402
 
 ENTRIES, LINES = 16, 64
 """Entries of 4 KiB, each of 64 lines of 64 bytes."""
@@ -37,10 +37,8 @@ SERIES = [
 
 
 def _kernel(series: str, without: str = "") -> Path:
-    try:
+    with or_skipped():
         return ours.kernel(series, "arm64", without)
-    except Unavailable as missing:
-        pytest.skip(str(missing))
 
 
 @pytest.fixture(scope="module", params=SERIES)
@@ -70,12 +68,9 @@ def lives(machine: Machine, **asked: object) -> int:
     answer = machine.ask(
         cell(**{"width": 8, "form": "dma_sg", "cpus": 0, "windows": 1, "entry_bytes": 4096} | asked)
     )
-    (total,) = [parsed(line) for line in answer if line.startswith("sum ")] or pytest.fail(
-        "\n".join(answer)
-    )
-    assert total["wrong"] == "0", answer
+    assert sum_of(answer)["wrong"] == "0", answer
     # One more runs before the first window.
-    return 1 + sum(int(parsed(line)["ops"]) for line in answer if line.startswith("window "))
+    return 1 + sum(int(window["ops"]) for window in windows_of(answer))
 
 
 def counts_of(
@@ -85,16 +80,13 @@ def counts_of(
     do."""
     machine = booted(kernel, out, options, *counting.words(plugin, out / "counts", counting.ARM64))
     lists: Counter[str] = Counter()
-    try:
+    with quiet(machine):
         for step, direction in itertools.product(STEPS, DIRECTIONS):
             ran = lives(machine, operation=step, direction=direction, entries=ENTRIES)
             lists["to device"] += ran * (2 if step == "dma_sync_for_device" else 1)
             if direction != "to_device":
                 lists["to cpu"] += ran * (2 if step == "dma_sync_for_cpu" else 1)
         machine.end()
-        assert not machine.warnings(), "\n".join(machine.log[-80:])
-    finally:
-        machine.close()
     return counting.by_function(
         kernel / "source/out/vmlinux", out / "counts", counting.ARM64
     ), lists
@@ -156,7 +148,7 @@ IOMMU = ("-machine", "iommu=smmuv3", "-device", "edu")
 )
 def test_cpu_and_device_find_what_the_other_has_stored(kernel, tmp_path, options):
     machine = booted(kernel, tmp_path, options)
-    try:
+    with quiet(machine):
         for direction, entry_bytes in itertools.product(DIRECTIONS, (8, 64, 100, 4096, 20000)):
             for entries in (1, 33):
                 lives(
@@ -167,9 +159,6 @@ def test_cpu_and_device_find_what_the_other_has_stored(kernel, tmp_path, options
                     entry_bytes=entry_bytes,
                     verify=1,
                 )
-        assert not machine.warnings(), "\n".join(machine.log[-80:])
-    finally:
-        machine.close()
 
 
 @pytest.mark.parametrize("options", ["dma_one_wait=0", "dma_one_wait=1"])
@@ -179,7 +168,7 @@ def test_and_behind_an_iommu(kernel, tmp_path, options):
     guest = small.program(ROOT / "tests/kernel/small_guest.c", "arm64", tmp_path)
     first = [str(guest), "module", "/linewright.ko", "dma_pci=1234:11e8"]
     machine = Machine(kernel / "vmlinuz", "arm64", built, init, first, options, IOMMU)
-    try:
+    with quiet(machine):
         assert parsed(machine.ask("forms")[0])["dma"] == "noncoherent,iommu", machine.before
         # Entries of 8 bytes may share a line with other data, so they go through bounce buffers.
         for direction, entry_bytes in itertools.product(DIRECTIONS, (8, 100, 4096, 20000)):
@@ -191,9 +180,6 @@ def test_and_behind_an_iommu(kernel, tmp_path, options):
                 entry_bytes=entry_bytes,
                 verify=1,
             )
-        assert not machine.warnings(), "\n".join(machine.log[-80:])
-    finally:
-        machine.close()
 
 
 def test_a_misspelt_option_changes_nothing_and_is_named(kernel, tmp_path):

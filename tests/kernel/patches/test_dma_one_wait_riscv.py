@@ -23,7 +23,7 @@ import counting  # noqa: E402
 import newer_qemu  # noqa: E402
 import ours  # noqa: E402
 import small  # noqa: E402
-from run_arm64 import Unavailable  # noqa: E402
+from small import or_skipped  # noqa: E402
 
 SERIES = [
     word for word in os.environ.get("LINEWRIGHT_SMALL_KERNELS", "6.12").split() if word != "6.1"
@@ -36,10 +36,8 @@ LISTS = 3 * 5 * 2 * 2
 
 
 def _kernel(series: str, without: str = "") -> Kernel:
-    try:
+    with or_skipped():
         return Kernel(ours.kernel(series, "riscv", without), series == "7.3")
-    except Unavailable as missing:
-        pytest.skip(str(missing))
 
 
 @pytest.fixture(scope="module", params=SERIES)
@@ -54,10 +52,8 @@ def unpatched(request) -> Kernel:
 
 @pytest.fixture(scope="module")
 def newer() -> newer_qemu.Qemu:
-    try:
+    with or_skipped():
         return newer_qemu.fetch()
-    except Unavailable as missing:
-        pytest.skip(str(missing))
 
 
 MODULE = "/dma_lists.ko"

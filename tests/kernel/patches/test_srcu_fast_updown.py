@@ -17,8 +17,8 @@ sys.path[:0] = [str(ROOT / "tests/kernel"), str(ROOT / "kernel")]
 import ours  # noqa: E402
 import small  # noqa: E402
 from lwkernel import refscale  # noqa: E402
-from machine import Machine, cell, parsed  # noqa: E402
-from run_arm64 import Unavailable  # noqa: E402
+from machine import BESIDE, Machine, cell, quiet, sum_of, windows_of  # noqa: E402
+from small import or_skipped  # noqa: E402
 
 TORTURE_S = 60
 SERIES = os.environ.get("LINEWRIGHT_SMALL_KERNELS", "6.12").split()
@@ -32,10 +32,8 @@ KERNELS = [
 @pytest.fixture(scope="module", params=KERNELS, ids="-".join)
 def kernel(request) -> tuple[str, Path]:
     series, arch = request.param
-    try:
+    with or_skipped():
         return arch, ours.kernel(series, arch)
-    except Unavailable as missing:
-        pytest.skip(str(missing))
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +42,8 @@ def machine(kernel, tmp_path_factory):
     built = small.module(folder, arch, out / "module")
     init = small.program(ROOT / "tests/system/init.c", arch, out)
     booted = Machine(folder / "vmlinuz", arch, built, init, None)
-    yield booted
-    booted.close()
-    assert not booted.warnings(), "\n".join(booted.log[-200:])
+    with quiet(booted):
+        yield booted
 
 
 def refscaled(
@@ -105,15 +102,11 @@ def test_refscale_has_every_type_of_later_kernels_and_the_choice_is_in_sysfs(
 def updates_seen(machine: Machine, window_us: int, **fields: object) -> int:
     """How often an updater came round in windows beside a reader that verifies and sees nothing
     wrong."""
-    beside = {"threads": 2, "cpus": "0,1", "contender": "same_line", "verify": 1, "width": 8}
+    beside = BESIDE | {"verify": 1, "width": 8}
     asked = {"operation": "readers_pair", "windows": 6, "window_us": window_us}
     answer = machine.ask(cell(**beside, **asked, **fields))
-    (total,) = [parsed(line) for line in answer if line.startswith("sum ")] or pytest.fail(
-        "\n".join(answer)
-    )
-    assert total["wrong"] == "0" and "end stop=length" in answer, answer
-    windows = [parsed(line) for line in answer if line.startswith("window ")]
-    return sum(int(window["threads"].split(",")[1]) for window in windows)
+    assert sum_of(answer)["wrong"] == "0" and "end stop=length" in answer, answer
+    return sum(int(window["threads"].split(",")[1]) for window in windows_of(answer))
 
 
 @pytest.mark.parametrize("updater", ["synchronize", "expedited"])

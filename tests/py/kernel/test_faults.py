@@ -21,8 +21,8 @@ sys.path.insert(0, str(ROOT / "tests/kernel"))
 
 import kernels
 import machine
-from machine import Machine, cell, parsed
-from run_arm64 import Unavailable
+from machine import BESIDE, Machine, cell, of_form, parsed, quiet, sum_of
+from small import or_skipped
 
 SERIES, ARCH = "6.1", "amd64"
 pytestmark = [
@@ -99,7 +99,7 @@ def boot(
     arch: str = ARCH,
 ) -> Machine:
     """Debian's kernel with the module, or with a copy of it with changes."""
-    try:
+    with or_skipped():
         tree = kernels.fetch(SERIES, arch, ROOT / "build")
         if changes:
             subprocess.run(
@@ -113,8 +113,6 @@ def boot(
                 assert text.count(right) == 1, name
                 source.write_text(text.replace(right, wrong))
         kernels.build(SERIES, arch, out / "module")
-    except Unavailable as missing:
-        pytest.skip(str(missing))
     init = machine.program(ROOT / "tests/system/init.c", arch, out)
     if guest:
         guest = [str(machine.program(ROOT / "tests/kernel/guest.c", arch, out)), *guest]
@@ -124,9 +122,8 @@ def boot(
 @pytest.fixture(scope="module")
 def short(tmp_path_factory) -> Iterator[Machine]:
     booted = boot(tmp_path_factory.mktemp("short"), None, changes=FAULTS)
-    yield booted
-    booted.close()
-    assert not booted.warnings(), "\n".join(booted.log[-200:])
+    with quiet(booted):
+        yield booted
 
 
 def test_counters_that_are_switched_off_are_not_opened(tmp_path) -> None:
@@ -164,9 +161,8 @@ def test_a_cell_that_fails_gives_its_memory_back(short, name):
 @pytest.fixture(scope="module")
 def counting(tmp_path_factory) -> Iterator[Machine]:
     booted = boot(tmp_path_factory.mktemp("counting"), None, changes=COUNTING)
-    yield booted
-    booted.close()
-    assert not booted.warnings(), "\n".join(booted.log[-200:])
+    with quiet(booted):
+        yield booted
 
 
 def every_failure(machine: Machine, request: str, ends_with: str = "") -> int:
@@ -228,11 +224,8 @@ def test_what_cells_hold_together_is_bounded(short):
 
 def test_a_pci_device_may_go_away_and_come_back(tmp_path):
     booted = boot(tmp_path, ["/linewright.ko", "1234:11e8"], "-device", "edu")
-    try:
+    with quiet(booted):
         assert "@@exit 0 0" in booted.before, "\n".join(booted.before[-30:])
-        assert not booted.warnings(), "\n".join(booted.log[-60:])
-    finally:
-        booted.close()
 
 
 def test_a_request_that_is_killed_at_any_moment_ends_soon(tmp_path):
@@ -258,18 +251,15 @@ def test_a_request_that_is_killed_at_any_moment_ends_soon(tmp_path):
 def test_every_window_ends_on_a_machine_whose_cpus_are_taken(starved, limit_ms):
     """Two virtual CPUs share a host CPU that is busy. A window of ten seconds ends at its limit,
     says so, and its sum is right: this test ends because windows do."""
-    forms = [parsed(line) for line in starved.ask("forms") if line.startswith("form ")]
     wanted = ("atomic_add", "llsc_add", "spinlock", "mutex", "rwsem", "srcu", "typesafe_lock")
     ran = 0
-    for form in forms:
-        if form["name"] not in wanted or form["missing"]:
+    for form in starved.forms():
+        if form["name"] not in wanted:
             continue
-        asked = {"operation": form["operation"], "form": form["name"], "width": form["width"]}
-        beside = {"threads": 2, "contender": "same_line", "contender_iters": 1000}
-        window = {"cpus": "0,1", "window_us": 10_000_000, "limit_ms": limit_ms, "windows": 1}
-        answer = starved.ask(cell(**asked, **beside, **window))
+        window = {"window_us": 10_000_000, "limit_ms": limit_ms, "windows": 1}
+        answer = starved.ask(of_form(form, **BESIDE, contender_iters=1000, **window))
         assert "end stop=time" in answer, (form, answer)
-        total = next(parsed(line) for line in answer if line.startswith("sum "))
+        total = sum_of(answer)
         assert total["expected"] == total["found"] and total["wrong"] == "0", (form, total)
         ran += 1
     assert ran > 5
@@ -281,7 +271,7 @@ def test_a_window_ends_at_its_limit_whatever_batch_is_given(short):
     long = {"work": 1_000_000, "batch": 150_000, "limit_ms": 1, "windows": 1, "cpus": 0}
     answer = short.ask(cell(operation="add", form="atomic_add", **long))
     assert answer[-1] == "end stop=time", answer
-    total = next(parsed(line) for line in answer if line.startswith("sum "))
+    total = sum_of(answer)
     assert total["expected"] == total["found"] and int(total["found"]) < 150_000, total
 
 
@@ -315,8 +305,7 @@ def drawn(forms: list[dict[str, str]], random: Random) -> dict[str, object]:
 def test_no_accepted_request_keeps_a_cpu(short):
     """The kernel has nothing to report about requests of any size, each of which ends."""
     random = Random(int(os.environ.get("LINEWRIGHT_SEED", "1")))
-    forms = [parsed(line) for line in short.ask("forms") if line.startswith("form ")]
-    forms = [form for form in forms if not form["missing"]]
+    forms = short.forms()
     accepted = 0
     while accepted < REQUESTS:
         asked = drawn(forms, random)

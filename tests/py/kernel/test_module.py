@@ -25,7 +25,7 @@ from support.places import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/kernel"))
 
-from machine import Machine, boot, cell, parsed
+from machine import BESIDE, Machine, boot, cell, of_form, parsed, quiet, sum_of, windows_of
 from run_arm64 import Unavailable
 
 from machine_code import OBJDUMP, Instruction, disassemble
@@ -50,34 +50,27 @@ def machine(request, tmp_path_factory):
         pytest.skip(str(missing))
     except subprocess.CalledProcessError as failed:
         pytest.fail(f"the module does not build:\n{failed.output[-4000:]}")
-    yield booted
-    booted.close()
-    assert not booted.warnings(), "\n".join(booted.log[-200:])
+    with quiet(booted):
+        yield booted
 
 
 @pytest.fixture(scope="module")
 def forms(machine) -> list[dict[str, str]]:
     """The rows of the module's list that can run on the emulated CPU."""
-    rows = [parsed(line) for line in machine.ask("forms") if line.startswith("form ")]
-    return [row for row in rows if not row["missing"]]
+    return machine.forms()
 
 
 def run(machine: Machine, form: dict[str, str], **fields: object) -> list[dict[str, str]]:
     """The windows of a cell that has to run to its end, with a sum that is right and readers that
     saw nothing wrong."""
-    asked = {
-        "operation": form["operation"],
-        "form": form["name"],
-        "width": form["width"],
-        "cpus": 0,
-    } | fields
-    answer = machine.ask(cell(**asked))
+    asked = of_form(form, **fields)
+    answer = machine.ask(asked)
     said = f"{asked}\n" + "\n".join(answer)
-    (total,) = [parsed(line) for line in answer if line.startswith("sum ")] or pytest.fail(said)
+    total = sum_of(answer)
     assert total["expected"] == total["found"], said
     assert total["wrong"] == "0", said
     assert "end stop=length" in answer, said
-    windows = [parsed(line) for line in answer if line.startswith("window ")]
+    windows = windows_of(answer)
     assert len(windows) == 2 and all(
         int(window["ops"]) > 0 and int(window["ns"]) > 0 for window in windows
     ), said
@@ -111,15 +104,14 @@ def test_every_form_of_one_line_alone_and_contended(machine, forms):
     for form in family(forms, "rmw"):
         run(machine, form, lines=2)
         if form["racy"] == "0":
-            run(machine, form, threads=2, cpus="0,1", contender="same_line")
+            run(machine, form, **BESIDE)
 
 
 def test_a_form_that_the_table_calls_racy_is_never_contended(machine, forms):
     (plain,) = [form for form in family(forms, "rmw") if form["racy"] == "1"]
     assert plain["name"] == "plain_add"
     asked = {"form": "plain_add", "width": plain["width"], "operation": "add"}
-    beside = {"threads": 2, "cpus": "0,1", "contender": "same_line"}
-    (refused,) = machine.ask(cell(**asked, **beside))
+    (refused,) = machine.ask(cell(**asked, **BESIDE))
     assert "loses counts" in refused
 
 
@@ -128,7 +120,7 @@ def test_work_and_spacing_and_a_placebo(machine, forms):
     for work in (1, 63, 64, 300):
         run(machine, add, work=work)
         run(machine, add, work=work, work_kind="memory")
-    run(machine, add, threads=2, cpus="1,0", contender="same_line", contender_iters=1000)
+    run(machine, add, **BESIDE | {"cpus": "1,0"}, contender_iters=1000)
     run(machine, add, threads=2, cpus="0,1", contender="placebo")
 
 
@@ -161,7 +153,7 @@ def test_every_per_cpu_form_alone_and_together(machine, forms):
     for form in family(forms, "percpu"):
         run(machine, form, lines=2, slots=16)
         if form["racy"] == "0":
-            run(machine, form, threads=2, cpus="0,1", contender="same_line")
+            run(machine, form, **BESIDE)
 
 
 def test_every_kind_of_reader_of_this_kernel_is_there(machine, forms):
@@ -183,14 +175,14 @@ def test_every_reader_alone_and_together(machine, forms):
     for form in family(forms, "readers"):
         run(machine, form, lines=2, delay=10)
         if form["racy"] == "0":
-            run(machine, form, threads=2, cpus="1,0", contender="same_line")
+            run(machine, form, **BESIDE | {"cpus": "1,0"})
 
 
 def test_no_reader_sees_what_an_updater_has_taken_away(machine, forms):
     for form in family(forms, "readers"):
         for updater in ("synchronize", "expedited"):
             if form[updater] == "1":
-                beside = {"threads": 2, "cpus": "0,1", "contender": "same_line", "updater": updater}
+                beside = BESIDE | {"updater": updater}
                 run(machine, form, verify=1, delay=100, **beside)
 
 
@@ -199,20 +191,20 @@ def test_every_updater_alone_and_beside_readers(machine, forms):
         if form["synchronize"] == "1":
             asked = {"operation": "readers_grace", "updater": "synchronize"}
             run(machine, form, **asked)
-            run(machine, form, threads=2, cpus="1,0", contender="same_line", **asked)
+            run(machine, form, **BESIDE | {"cpus": "1,0"}, **asked)
 
 
 def test_every_lookup_alone_and_together(machine, forms):
     for form in family(forms, "lookups"):
         for instances in (1, 64):
             run(machine, form, lines=2, delay=10, instances=instances)
-            run(machine, form, threads=2, cpus="1,0", contender="same_line", instances=instances)
+            run(machine, form, **BESIDE | {"cpus": "1,0"}, instances=instances)
 
 
 def test_no_lookup_returns_another_object_than_it_looked_for(machine, forms):
     for form in family(forms, "lookups"):
         if form["replace"] == "1":
-            beside = {"threads": 2, "cpus": "0,1", "contender": "same_line", "updater": "replace"}
+            beside = BESIDE | {"updater": "replace"}
             run(machine, form, verify=1, delay=100, instances=4, window_us=20000, **beside)
 
 

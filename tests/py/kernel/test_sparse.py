@@ -16,7 +16,7 @@ from support.places import ROOT
 sys.path.insert(0, str(ROOT / "tests/kernel"))
 
 import kernels
-from run_arm64 import Unavailable
+from small import or_skipped
 
 SERIES, ARCH = "7", "amd64"
 pytestmark = [
@@ -34,11 +34,9 @@ int lwk_planted(const int __user *from)
 
 
 def sparse(out: Path) -> subprocess.CompletedProcess[str]:
-    try:
+    with or_skipped():
         tree = kernels.fetch(SERIES, ARCH, ROOT / "build")
         words = kernels.builder(SERIES, ARCH, "gcc")
-    except Unavailable as missing:
-        pytest.skip(str(missing))
     release = (tree / "release").read_text().strip()
     headers = tree / f"usr/src/linux-headers-{release}"
     made = ["make", "-C", str(ROOT / "kmod"), "sparse", f"OUT={out}", f"KDIR={headers}"]
