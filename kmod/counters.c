@@ -23,8 +23,8 @@ static const struct {
 	{ "cache_references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES },
 };
 
-/* An event of the calling thread, which counts from now on; an error where the kernel refuses it, or counters are switched off. */
-static struct perf_event *opened(unsigned int event)
+/* An event of a thread, which counts from now on; an error where the kernel refuses it, or counters are switched off. */
+static struct perf_event *opened(unsigned int event, struct task_struct *task)
 {
 	struct perf_event_attr wanted = {
 		.size = sizeof(wanted),
@@ -34,7 +34,7 @@ static struct perf_event *opened(unsigned int event)
 
 	if (!count_events)
 		return ERR_PTR(-ENOENT);
-	return perf_event_create_kernel_counter(&wanted, -1, current, NULL, NULL);
+	return perf_event_create_kernel_counter(&wanted, -1, task, NULL, NULL);
 }
 
 bool lwk_counters_on(void)
@@ -42,12 +42,12 @@ bool lwk_counters_on(void)
 	return count_events;
 }
 
-void lwk_counters_open(struct lwk_counters *counters)
+void lwk_counters_open(struct lwk_counters *counters, struct task_struct *task)
 {
 	unsigned int i;
 
 	for (i = 0; i < LWK_EVENTS; i++)
-		counters->event[i] = opened(i);
+		counters->event[i] = opened(i, task);
 }
 
 static struct lwk_count count_of(struct perf_event *event)
@@ -113,7 +113,7 @@ void lwk_list_counters(struct lwk_text *text, bool lacking)
 	unsigned int i;
 
 	for (i = 0; i < LWK_EVENTS; i++) {
-		struct perf_event *event = opened(i);
+		struct perf_event *event = opened(i, current);
 
 		if (IS_ERR(event) == lacking) {
 			lwk_say(text, "%s%s", separator, events[i].name);

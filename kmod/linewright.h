@@ -78,6 +78,7 @@ typedef void (*lwk_loop)(struct lwk_place *at, unsigned long iters);
 struct lwk_run;
 struct lwk_cell;
 struct perf_event;
+struct task_struct;
 
 /* What the forms of one family have in common. Every function may sleep; `run` has its cell filled in. */
 struct lwk_family {
@@ -247,9 +248,9 @@ bool lwk_lasted(const struct lwk_run *run, u64 ns);
 void lwk_note_batch(struct lwk_run *run, u64 ns);
 u64 lwk_now_ns(void);
 
-/* counters.c: the calling thread's, opened and closed by itself */
+/* counters.c: a thread's, which is not running when they are opened and closed, and reads them itself */
 bool lwk_counters_on(void);
-void lwk_counters_open(struct lwk_counters *counters);
+void lwk_counters_open(struct lwk_counters *counters, struct task_struct *task);
 void lwk_counters_begin(struct lwk_counters *counters);
 void lwk_counters_end(struct lwk_counters *counters);
 void lwk_counters_close(struct lwk_counters *counters);

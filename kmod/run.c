@@ -262,12 +262,6 @@ static void time_window(struct lwk_thread *thread)
 		run->batch); /* contenders see the window close while this thread still works */
 }
 
-/* Open counters cost every change of tasks something: a cell that measures such changes, or waits for them, goes without. */
-static bool counted(const struct lwk_cell *cell)
-{
-	return !cell->form->sleeps && !cell->grace;
-}
-
 /* What the request waits for. */
 static int timed(void *data)
 {
@@ -283,10 +277,7 @@ static int timed(void *data)
 		thread->away_ns = away_ns() - thread->away_ns;
 		thread->cpu_seen = raw_smp_processor_id();
 	} else if (all_running(run)) {
-		if (counted(&run->cell))
-			lwk_counters_open(&run->counters);
 		time_window(thread);
-		lwk_counters_close(&run->counters);
 	}
 	move_on(run, STOP);
 	complete(&run->done);
@@ -333,6 +324,12 @@ static struct lwk_thread *new_thread(struct lwk_run *run, unsigned int index)
 	return thread;
 }
 
+/* Open counters cost every change of tasks something: a cell that measures such changes, or waits for them, goes without. */
+static bool counted(const struct lwk_cell *cell)
+{
+	return !cell->form->sleeps && !cell->grace;
+}
+
 static int start_threads(struct lwk_run *run)
 {
 	unsigned int index;
@@ -352,6 +349,9 @@ static int start_threads(struct lwk_run *run)
 		get_task_struct(task);
 		thread->task = task;
 	}
+	/* The first counter of all waits for a grace period of RCU, which no request can cut short: before a loop of ours makes it longer. */
+	if (counted(&run->cell))
+		lwk_counters_open(&run->counters, run->threads[0]->task);
 	for (index = 0; index < run->cell.threads; index++)
 		wake_up_process(run->threads[index]->task);
 	return 0;
@@ -471,6 +471,7 @@ int lwk_window(struct lwk_run *run, struct lwk_text *text)
 	if (!error)
 		error = wait_for_timed(run);
 	end_threads(run);
+	lwk_counters_close(&run->counters);
 	if (!error)
 		error = run->error;
 	if (!error)
