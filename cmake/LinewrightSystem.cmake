@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-# lw_system_test(NAME <test> COMMANDS "<[NAME=value …] program [argument …]>" … DEPENDS <targets> [TIMEOUT s])
-# Static arm64 programs under a real arm64 kernel in an emulated machine: one boot, every command, each exit code reported.
+# lw_system_test(NAME <test> COMMANDS "<[NAME=value …] program [argument …]>" … DEPENDS <targets> [TIMEOUT s] [KERNEL options])
+# Static arm64 programs under a real arm64 kernel, with more options on its command line, in an emulated machine: one boot, every command,
+# each exit code reported.
 # Only in the arm64 build; label `system`; skipped (77) where qemu-system-aarch64 or the kernel is missing.
 # lw_dax_test(NAME <test> COMMANDS …): the same for static x86-64 programs, with an ext4 in DAX mode at /dax; in the native
 # x86-64 build only.
@@ -30,7 +31,7 @@ function(lw_dax_test)
 endfunction()
 
 function(lw_system_test)
-  cmake_parse_arguments(T "" "NAME;TIMEOUT" "COMMANDS;DEPENDS" ${ARGN})
+  cmake_parse_arguments(T "" "NAME;TIMEOUT;KERNEL" "COMMANDS;DEPENDS" ${ARGN})
   if(NOT LW_ARCH STREQUAL "arm64" OR LINEWRIGHT_SANITIZE)
     return()
   endif()
@@ -42,6 +43,6 @@ function(lw_system_test)
   endif()
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   add_test(NAME ${T_NAME} COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/system/run_arm64.py
-    --init $<TARGET_FILE:lw_system_init> ${T_COMMANDS})
+    --init $<TARGET_FILE:lw_system_init> --kernel "${T_KERNEL}" ${T_COMMANDS})
   set_tests_properties(${T_NAME} PROPERTIES LABELS system TIMEOUT ${T_TIMEOUT} SKIP_RETURN_CODE 77)
 endfunction()

@@ -3,7 +3,7 @@
 """Run static arm64 programs under a real arm64 kernel, in an emulated machine, and report each
 one's exit code.
 
-    run_arm64.py --init INIT [--limit S] [--timeout S] COMMAND [COMMAND…]
+    run_arm64.py --init INIT [--limit S] [--timeout S] [--kernel OPTIONS] COMMAND [COMMAND…]
 
 A COMMAND is one argument in shell quoting: ``path/to/program arg…``, with ``NAME=value`` words in
 front for its environment. INIT is the static program built from init.c.  The kernel is Debian's
@@ -183,9 +183,10 @@ def program_index(words: list[str]) -> int:
 # ---- the machine ----
 
 
-def boot(image: Path, archive: Path, cpus: int, limit_s: int, total_s: int) -> str:
+def boot(image: Path, archive: Path, cpus: int, limit_s: int, total_s: int, more: str = "") -> str:
+    """What the machine wrote; `more` ends the kernel's command line."""
     qemu = tool("qemu-system-aarch64", "qemu-system-arm")
-    options = f"console=ttyAMA0 {QUIET_LATER} panic=-1 limit_s={limit_s}"
+    options = f"console=ttyAMA0 {QUIET_LATER} panic=-1 limit_s={limit_s} {more}".rstrip()
     command = [qemu, "-M", "virt", "-cpu", "max,pauth-impdef=on"]
     return console_of([*command, *guest_words(image, archive, options, cpus, 768)], total_s)
 
@@ -280,6 +281,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
         help="seconds for the machine as a whole (default 1500)",
     )
     parser.add_argument(
+        "--kernel", default="", metavar="OPTIONS", help="more of the kernel's command line"
+    )
+    parser.add_argument(
         "commands", nargs="+", metavar="COMMAND", help="'[NAME=value …] program [argument …]'"
     )
     options = parser.parse_args(argv)
@@ -309,7 +313,14 @@ def main(argv: list[str]) -> int:
         archive.write(initramfs(options.init, options.commands))
         archive.flush()
         return report(
-            boot(image, Path(archive.name), options.cpus, options.limit, options.timeout),
+            boot(
+                image,
+                Path(archive.name),
+                options.cpus,
+                options.limit,
+                options.timeout,
+                options.kernel,
+            ),
             options.commands,
         )
 

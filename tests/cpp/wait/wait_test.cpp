@@ -8,6 +8,7 @@ extern "C" {
 
 #include <gtest/gtest.h>
 
+#include <sys/auxv.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@ extern "C" {
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <string>
@@ -352,6 +354,17 @@ TEST_F(Wait, back_offs_of_nothing_or_beyond_a_tick_are_refused) {
     EXPECT_EQ(lw_backoff_init(&b, static_cast<lw_backoff_kind>(LW_BACKOFF_EXPONENTIAL + 1), 1, 5), -EINVAL);
     EXPECT_EQ(b.next_ns, 4u) << "untouched";
     EXPECT_EQ(lw_backoff_init(&b, LW_BACKOFF_LINEAR, 1, tick), 0);
+}
+
+TEST_F(Wait, the_event_stream_is_off_where_the_machine_is_said_to_have_none) {
+#ifdef __aarch64__
+    const char *expected = std::getenv("LW_EXPECT_EVENT_STREAM");
+    if (!expected)
+        GTEST_SKIP() << "set under tests/system alone";
+    EXPECT_EQ((getauxval(AT_HWCAP) & LW_HWCAP_EVTSTRM) != 0, std::strcmp(expected, "0") != 0);
+#else
+    GTEST_SKIP() << "arm64 alone has one";
+#endif
 }
 
 TEST_F(Wait, a_round_is_measured_for_each_choice) {
