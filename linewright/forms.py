@@ -151,7 +151,7 @@ class Family(Struct, frozen=True, kw_only=True):
     verdict: str = "forms"
     """``forms`` (each form against the default), ``cache`` (a fit over lists), ``dma`` (one wait or
     many), ``readers`` (forms, scaling and updaters), ``spacing`` (near against far apart) or
-    ``none`` (figures of which none is the better)."""
+    ``hints`` (wake-ups and sections of holders together)."""
     advice: str = ""
     """Name of the section of `linewright advise` that speaks of it; empty: the sections about a
     choice of form."""
@@ -263,17 +263,21 @@ SPACING = Family(
     advice="spacing",
     contended=False,
 )
+USUAL_HINTS = ("pause", "isb")
+"""What a waiting thread executes by default; other hints are compared with it."""
 _HINTS = ("pause", "tpause", "umwait", "mwaitx", "yield", "isb", "sb", "wfe", "wfet")
 WAIT = Family(
     name="wait",
     title="Waiting for another thread",
-    operations=("wait_hint", "wait_woken"),
-    # Lengths, of which the shorter is not the better: what it costs the thread that is waited for
-    # is not in them.
-    floors=("woken_none", *(f"{kind}_{hint}" for kind in ("hint", "woken") for hint in _HINTS)),
-    verdict="none",
+    operations=("wait_hint", "wait_woken", "wait_held"),
+    # No hint is the better by one of these alone: question `hints` asks of two together.
+    floors=(
+        "woken_none", "held_none",
+        *(f"{kind}_{hint}" for kind in ("hint", "woken", "held") for hint in _HINTS),
+    ),
+    verdict="hints",
     contended=False,
-)
+)  # fmt: skip
 
 FAMILIES = (ONE_LINE, PERCPU, WIDE, CACHE, DMA, READERS, LIBRARY, HANDOFF, SPACING, WAIT)
 """In the order in which they are spoken of."""

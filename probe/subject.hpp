@@ -60,6 +60,10 @@ public:
     // Whether a thread may sleep inside its operations, waiting for another: its windows are then not discarded for it.
     virtual bool may_sleep(unsigned thread) const { return (void)thread, false; }
 
+    // Whether the timed thread shares its CPU with a thread of the subject's: it runs at no higher priority than that one, and what it waits
+    // for the CPU is part of its operations.
+    virtual bool shares_cpu() const { return false; }
+
     // Operations in a sample of the small-batch percentiles; 0: the family has none.
     virtual unsigned small_batch_ops() const { return 0; }
 

@@ -48,7 +48,7 @@ public:
     }
 
 protected:
-    explicit Turns(const wire::Cell &cell) : cell_(cell), lines_(cell.lines), trips_(cell.lines, 0) {}
+    explicit Turns(const wire::Cell &cell) : cell_(cell), lines_(cell.lines), trips_(cell.lines, 0), turns_(cell.threads) {}
 
     const wire::Cell cell_;
 
@@ -58,7 +58,7 @@ private:
     };
     Line_set lines_;
     std::vector<std::uint64_t> trips_;
-    Slot turns_[2];
+    std::vector<Slot> turns_; // by thread
 };
 
 } // namespace lw::probe

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The family of waiting: how long a round of each hint is, and how long after a store its waiter goes on.
+// The family of waiting: how long a round of each hint is, how long after a store its waiter goes on, and what waiters cost the thread that
+// they wait for.
 //
 // wait_woken: the word counts wake-ups. Each side waits for its turn by the hint and stores the next value, with release, so one operation is
 // a round trip: two stores, each with the wake-up of the other side.
+//
+// wait_held: the timed thread holds a lock, and the others wait by the hint for a turn that does not come. One operation is a section, which is
+// the cell's work, and its end: the word is loaded and counted on, with release, as the unlock of a ticket lock does, so that every waiter
+// looks again. Parameter `preempted`: a thread of equal priority wants the holder's CPU meanwhile.
 #include "probe/families.hpp"
 
 #include "probe/machine.hpp"
@@ -13,7 +18,9 @@
 #include <linewright/arch/select.h>
 #include LW_ARCH_HEADER(wait.h)
 
+#include <ctime>
 #include <string_view>
+#include <thread>
 
 namespace lw::probe {
 namespace {
@@ -83,13 +90,73 @@ void no_wait(Loop_args &args) {
     repeat(args, [] { lw_nop(); });
 }
 
+// Once begun, a thread that wants the CPU of the thread which began it, at its priority, until it is stopped.
+class Competitor {
+public:
+    void begin() {
+        if (thread_.joinable())
+            return;
+        begun_ = presence();
+        thread_ = std::jthread([](std::stop_token stop) { // pinned as its maker is, whose policy it has, too
+            while (!stop.stop_requested())
+                for (int i = 0; i < 1000; ++i)
+                    lw_nop();
+        });
+    }
+
+    void stop() {
+        if (!thread_.joinable())
+            return;
+        const Presence now = presence();
+        wall_s_ += now.wall_s - begun_.wall_s;
+        ran_s_ += now.ran_s - begun_.ran_s;
+        thread_.request_stop();
+        thread_.join();
+    }
+
+    // Of the time in which there was a competitor, the share in which its maker did not run.
+    double away_share() const { return wall_s_ > 0 ? 1 - ran_s_ / wall_s_ : 0; }
+
+private:
+    struct Presence {
+        double wall_s, ran_s;
+    };
+    static double seconds(clockid_t clock) {
+        timespec now{};
+        clock_gettime(clock, &now);
+        return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+    }
+    static Presence presence() { return {seconds(CLOCK_MONOTONIC), seconds(CLOCK_THREAD_CPUTIME_ID)}; }
+
+    std::jthread thread_;
+    Presence begun_{};
+    double wall_s_ = 0, ran_s_ = 0;
+};
+
+// The holder's sections. Values are even.
+void holds(Loop_args &args) {
+    Word *word = static_cast<Word *>(args.target);
+    if (args.state) // not in windows of the baseline, which run another loop
+        static_cast<Competitor *>(args.state)->begin();
+    repeat(args, [word]() __attribute__((always_inline)) {
+        give(word, __atomic_load_n(word, __ATOMIC_RELAXED) + 2); // no other thread writes it
+    });
+}
+
+// A waiter, whose turn does not come, so that it performs no section.
+template <class Hint> void waits(Loop_args &args) {
+    const Word *word = static_cast<Word *>(args.target);
+    repeat(args, [word]() __attribute__((always_inline)) { arrives<Hint>(word, 1, 1); });
+    args.ops = 0;
+}
+
 struct Loops {
     std::string_view hint;
-    Batch rounds, wakes, answers;
+    Batch rounds, wakes, answers, waits;
 };
 
 constexpr Loops every_hint[] = {
-#define LW_ROW(name, needs) {#name, rounds<Hint_##name>, wakes<Hint_##name>, answers<Hint_##name>},
+#define LW_ROW(name, needs) {#name, rounds<Hint_##name>, wakes<Hint_##name>, answers<Hint_##name>, waits<Hint_##name>},
     LW_WAIT_HINTS(LW_ROW, LW_ROW)
 #undef LW_ROW
 };
@@ -99,13 +166,28 @@ public:
     Waiting(const wire::Cell &cell, const Loops &loops) : Turns(cell), loops_(loops) {}
 
     Batch loop(unsigned thread) const override {
+        if (held())
+            return thread > 0 ? loops_.waits : holds;
         return thread > 0 ? loops_.answers : alone() ? loops_.rounds : loops_.wakes;
     }
     Batch baseline(unsigned) const override { return no_wait; }
     std::string baseline_key() const override {
-        return "wait/" + cell_.work + std::to_string(cell_.work_iters) + cell_.placement + (alone() ? "/alone" : "/woken");
+        return "wait/" + cell_.work + std::to_string(cell_.work_iters) + cell_.placement + std::to_string(cell_.threads);
     }
     unsigned small_batch_ops() const override { return alone() ? 1 : 0; }
+    bool shares_cpu() const override { return preempted(); }
+
+    Loop_args arguments(unsigned thread, unsigned line) override {
+        Loop_args args = Turns::arguments(thread, line);
+        if (held())
+            args.state = thread == 0 && preempted() ? &competitor_ : nullptr;
+        return args;
+    }
+
+    void leave(unsigned thread, Loop_args &) override {
+        if (thread == 0)
+            competitor_.stop();
+    }
 
     void account(unsigned line, std::span<const Loop_args> args, std::span<const std::uint64_t> ops) override {
         if (!alone()) // a lone thread writes nothing
@@ -113,15 +195,25 @@ public:
     }
 
     void metrics(std::map<std::string, double> &values) override {
-        if (!alone())
+        if (cell_.operation == "wait_woken")
             values["wake_ups_per_operation"] = 2;
+        if (preempted())
+            values["holder_away_share"] = competitor_.away_share();
     }
 
 private:
     bool alone() const { return cell_.operation == "wait_hint"; }
+    bool held() const { return cell_.operation == "wait_held"; }
+    bool preempted() const { return !cell_.params.empty(); }
 
     const Loops &loops_;
+    Competitor competitor_;
 };
+
+bool preempts(const std::map<std::string, wire::Param> &params) {
+    const auto found = params.find("preempted");
+    return params.size() == 1 && found != params.end() && found->second == wire::Param{std::uint64_t{1}};
+}
 
 Made make(const wire::Cell &cell, const Machine &machine) {
     const wire::Form *form = wire::find_form(cell.form, cell.width_bits);
@@ -133,8 +225,10 @@ Made make(const wire::Cell &cell, const Machine &machine) {
         throw wire::Invalid(cell.id() + ": a wake-up is between 2 threads on the same_line");
     if (cell.operation == "wait_hint" && (cell.contender != "none" || cell.threads != 1))
         throw wire::Invalid(cell.id() + ": a hint is timed alone");
-    if (cell.contender_iters != 0 || !cell.params.empty())
-        throw wire::Invalid(cell.id() + ": waiting takes neither contender_iters nor parameters");
+    if ((cell.contender == "none") != (cell.threads == 1))
+        throw wire::Invalid(cell.id() + ": a holder is alone, or has contenders");
+    if (cell.contender_iters != 0 || !(cell.params.empty() || (cell.operation == "wait_held" && preempts(cell.params))))
+        throw wire::Invalid(cell.id() + ": waiting takes no contender_iters, and for wait_held one parameter, preempted=1");
     const std::string_view hint = std::string_view(cell.form).substr(cell.form.find('_') + 1);
     for (const Loops &loops : every_hint)
         if (loops.hint == hint)

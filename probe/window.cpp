@@ -14,6 +14,7 @@
 #include <exception>
 #include <fcntl.h>
 #include <memory>
+#include <optional>
 #include <sched.h>
 #include <span>
 #include <ctime>
@@ -169,9 +170,9 @@ bool came_late(double own_ns, double window_ns) {
 }
 
 void judge_batches(Window_result &result, std::span<const double> batch_ns, double overhead_ns, std::size_t ops,
-                   wire::Histogram *samples) {
+                   wire::Histogram *samples, bool may_be_long) {
     const double longest = batch_ns.empty() ? 0 : std::ranges::max(batch_ns);
-    if (longest > 1e6) // a long batch: a millisecond, and ten median batches
+    if (longest > 1e6 && !may_be_long) // a long batch: a millisecond, and ten median batches
         result.long_batch |= longest > 10 * median({batch_ns.begin(), batch_ns.end()});
     if (!samples || result.switched || result.stolen || result.long_batch)
         return;
@@ -268,7 +269,9 @@ public:
         const Clock &clock = machine_.clock;
         Batch run = loop_for(subject_, request_.mode, 0);
         // Only now: a contender that has yet to start on this very CPU must not be shut out by us.
-        Real_time real_time;
+        std::optional<Real_time> real_time;
+        if (!shares_cpu())
+            real_time.emplace();
         warm_up(run);
         self.args.ops = ops_;
         self.args.excluded_ticks = 0;
@@ -309,7 +312,8 @@ public:
             result.ticks.push_back(slot.ticks_window);
             result.cpus.push_back(slot.cpu);
             const bool away = slot.switched || came_late(clock.ns(slot.ticks_window), clock.ns(self.ticks_window));
-            result.switched |= away && !(counts(request_.mode) && subject_.may_sleep(thread));
+            const bool may_sleep = counts(request_.mode) && subject_.may_sleep(thread);
+            result.switched |= away && !may_sleep && !(thread == 0 && shares_cpu());
             result.moved |= slot.cpu != cpus_[thread];
             args.push_back(slot.args);
             every_op.push_back(slot.ops_all);
@@ -329,10 +333,13 @@ public:
         for (std::uint32_t ticks : std::span(sample_buffer()).first(taken_))
             batches.push_back(clock.ns(ticks));
         const double overhead_ns = request_.mode == Mode::small ? request_.small_overhead_ns : clock.cost_ns;
-        judge_batches(result, batches, overhead_ns, ops_, samples);
+        judge_batches(result, batches, overhead_ns, ops_, samples, shares_cpu());
     }
 
 private:
+    // In windows of the baseline no other thread wants the CPU.
+    bool shares_cpu() const { return counts(request_.mode) && subject_.shares_cpu(); }
+
     // Settles the number of operations of a batch; warms the line, the code and the branch predictor.
     void warm_up(Batch run) {
         Slot &self = slots_[0];

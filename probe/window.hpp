@@ -63,10 +63,10 @@ bool switched_out(double away_ns, double window_ns);
 // window.
 bool came_late(double own_ns, double window_ns);
 
-// Notes whether one batch was far longer than the others. Otherwise, and where the window counts, the means of its batches
-// of `ops` operations, less what reading the clock costs, go into `samples` when it is not null.
+// Notes whether one batch was far longer than the others, unless it `may_be_long`. Otherwise, and where the window counts, the means of its
+// batches of `ops` operations, less what reading the clock costs, go into `samples` when it is not null.
 void judge_batches(Window_result &result, std::span<const double> batch_ns, double overhead_ns, std::size_t ops,
-                   wire::Histogram *samples);
+                   wire::Histogram *samples, bool may_be_long = false);
 
 // Ticks (normally 10 ms) that the hypervisor took from the given CPUs so far; 0 where /proc/stat does not say.
 std::uint64_t stolen_ticks(const std::vector<unsigned> &cpus);

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from linewright.analysis import cache_fit, setting_choice
-from linewright.analysis.bytes_apart import ApartAnswers, bytes_apart
+from linewright.analysis.bytes_apart import ApartAnswers, bytes_apart, no_more
 from linewright.analysis.cache_fit import Fit
 from linewright.analysis.comparison import (
     FEWEST_LAUNCHES,
@@ -35,7 +35,7 @@ from linewright.analysis.control import (
 )
 from linewright.analysis.findings import Crossover, Finding, crossovers, findings
 from linewright.analysis.loading import CoreClass, by_id, near_far
-from linewright.analysis.questions import QUESTIONS, READERS, ask, defaults
+from linewright.analysis.questions import QUESTIONS, READERS, ask, defaults, hint_of
 from linewright.analysis.setting_choice import Choice
 from linewright.analysis.summary import Summary, grouped, machines_of
 from linewright.forms import ONE_LINE, family_of, made_of
@@ -292,6 +292,34 @@ class FormAdvice(Struct, frozen=True):
     def loses(self) -> bool:
         """Whether it costs more elsewhere than it saves here."""
         return self.elsewhere is not None and 1 / self.elsewhere.times > self.here.times
+
+
+class HintChoice(Struct, frozen=True):
+    """A hint whose waiters go on sooner than by the usual one wherever it was measured, and whose
+    waiters are shown to cost the holder no more, at every measured point."""
+
+    hint: str
+    woken: list[Comparison]
+    """Round trips of two wake-ups, the least gain first."""
+    held: list[Comparison]
+
+    @property
+    def ids(self) -> list[str]:
+        return [i for c in (*self.woken, *self.held) for i in c.ids]
+
+
+def hint_choice(m: MachineAnswers) -> HintChoice | None:
+    """The hint whose least gain is the greatest; None where none is shown to be better. Each
+    place of the threads that has wake-ups has a holder's sections, too."""
+    found = []
+    for hint, own in grouped(m.select("hints"), lambda c: hint_of(c.first.form)).items():
+        woken = [c for c in own if c.operation == "wait_woken"]
+        held = [c for c in own if c.operation == "wait_held"]
+        places = {c.situation.placement for c in woken} <= {c.situation.placement for c in held}
+        if woken and places and all(c.cheaper for c in woken) and all(map(no_more, held)):
+            woken.sort(key=lambda c: -c.contrast.high)
+            found.append(HintChoice(hint, woken, held))
+    return min(found, key=lambda choice: choice.woken[0].contrast.high, default=None)
 
 
 def add_cost(m: MachineAnswers) -> tuple[Summary | None, Summary | None, Interval | None]:

@@ -41,7 +41,17 @@ from linewright.analysis.control import (
     pool_components,
 )
 from linewright.analysis.summary import DISTRUSTED, Summary, figure_of, grouped
-from linewright.forms import BASELINES, CACHE, FLOORS, SPACING, default_of, family_of, made_of
+from linewright.forms import (
+    BASELINES,
+    CACHE,
+    FLOORS,
+    SPACING,
+    USUAL_HINTS,
+    WAIT,
+    default_of,
+    family_of,
+    made_of,
+)
 from linewright.schema import Cell, Situation
 
 Pairs = list[tuple[Summary, Summary]]
@@ -173,6 +183,30 @@ def of_waits(summaries: Sequence[Summary]) -> Pairs:
     return [(own["once"], own["each"]) for own in waits if len(own) == 2]
 
 
+def hint_of(form: str) -> str:
+    """What the waiting threads of a form execute: ``woken_pause`` by ``pause``."""
+    return form.partition("_")[2]
+
+
+def of_hints(summaries: Sequence[Summary]) -> Pairs:
+    """Every hint over the usual one: wake-ups, and the section of a holder with waiters, without a
+    competitor for its CPU."""
+    beside = [
+        s
+        for s in summaries
+        if s.usable
+        and s.cell.operation in WAIT.operations
+        and s.cell.situation.contended
+        and not s.cell.params
+    ]
+    pairs = []
+    for own in grouped(beside, lambda s: (s.cell.operation, s.cell.situation)).values():
+        hints = {hint_of(s.cell.form): s for s in own}
+        usual = next((hints[name] for name in USUAL_HINTS if name in hints), None)
+        pairs += [(s, usual) for s in own if usual and s is not usual]
+    return pairs
+
+
 def _operations(members: Sequence[Summary]) -> Pairs:
     chosen = defaults(members)
     asked = [(chosen.get(a), chosen.get(b)) for a, b in QUESTION_PAIRS]
@@ -289,6 +323,8 @@ QUESTIONS: Mapping[str, Question] = {
     # A list of cache lines with one wait over the same with a wait behind each entry. An answer is
     # of all sizes of entries with one instruction, so that no size is corrected for the others.
     "waits": Question(same=Tolerance(share=0.02), pairs=of_waits, by_itself=True),
+    # A waiting thread's hint over the usual one: five others share the chance of a false name.
+    "hints": Question(same=Tolerance(share=0.05), alpha=ALPHA / 5, pairs=of_hints, by_itself=True),
     # An LSE instruction over itself behind a prefetch: how many times as much shows that it is
     # performed at the interconnect is near_far's rule, no tolerance.
     "near": Question(same=COSTS, by_itself=True),

@@ -296,9 +296,10 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     @property
     def equal_loops(self) -> bool:
-        """Whether all threads run the same loop: with work or spacing on one side shares are
-        unequal by construction."""
-        return self.cell.work_iters == 0 and self.cell.contender_iters == 0
+        """Whether all threads run the same loop: with work or spacing on one side, or one thread
+        that holds what the others wait for, shares are unequal by construction."""
+        own = self.cell
+        return own.operation != "wait_held" and own.work_iters == own.contender_iters == 0
 
     @property
     def one_launch(self) -> bool:

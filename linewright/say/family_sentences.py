@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What families with questions of their own say: cache maintenance (which instruction, what a wait
-costs and whether this kernel waits once), how far apart two threads' words have to lie, and what
-readers cost with their updaters."""
+costs and whether this kernel waits once), how far apart two threads' words have to lie, by which
+hint threads wait, and what readers cost with their updaters."""
 
 from __future__ import annotations
 
@@ -13,14 +13,21 @@ from linewright.analysis import cache_fit
 from linewright.analysis.bytes_apart import ApartAnswers, WordsApart, distance_of
 from linewright.analysis.cache_fit import CheapestInstruction, Fit, OneWait
 from linewright.analysis.comparison import FEWEST_LAUNCHES, Answer, Comparison, Side
-from linewright.analysis.machine_answers import MachineAnswers
-from linewright.analysis.questions import QUESTIONS
+from linewright.analysis.machine_answers import MachineAnswers, hint_choice
+from linewright.analysis.questions import QUESTIONS, hint_of
 from linewright.analysis.reader_cost import Trade, reader_answers, sections_per_update
 from linewright.analysis.summary import Summary
-from linewright.forms import CACHE, DMA, READERS, SPACING
+from linewright.forms import CACHE, DMA, READERS, SPACING, WAIT
 from linewright.say.cell_rows import ENDS, DrawnCell, rounded
 from linewright.say.document import Clause, Sentence, sentence, unique
-from linewright.say.phrases import DISTANCES, instead_text, measure_again, measure_on, more_text
+from linewright.say.phrases import (
+    DISTANCES,
+    instead_text,
+    measure_again,
+    measure_on,
+    more_text,
+    sharers_of,
+)
 
 
 def cache_sentences(m: MachineAnswers) -> list[Sentence]:
@@ -319,6 +326,25 @@ def _beside_nothing(found: ApartAnswers) -> Iterator[Sentence]:
         text += f"{worst.placebo.words()} than beside a second thread "
         text += "that touches no memory: the threads share more than cache lines"
         yield sentence(text, SPACING.name, worst.ids)
+
+
+def wait_sentences(m: MachineAnswers) -> list[Sentence]:
+    """The hint to set, with its margin where that is least; nothing where none is shown to be
+    better."""
+    found = hint_choice(m)
+    if found is None:
+        return []
+    least, usual = found.woken[0], hint_of(found.woken[0].second.form)
+    less = numbers.times(least.contrast.low, least.contrast.high)
+    longer = max(0.0, *(c.contrast.high - 1 for c in found.held))
+    where = " where that gains least" * (len(found.woken) > 1)
+    text = (
+        f"LINEWRIGHT_WAIT={found.hint}: two wake-ups take {instead_text(least)} by {usual} "
+        f"{sharers_of(least)}{where} ({less}); sections of the thread that is waited for take at "
+        f"most {longer:.0%} longer, at {numbers.count(len(found.held), 'point')} measured; power "
+        "was not measured"
+    )
+    return [sentence(text, WAIT.name, found.ids, ratio=least.contrast.value)]
 
 
 def reader_sentences(m: MachineAnswers) -> list[Sentence]:

@@ -33,6 +33,7 @@ from linewright.say.family_sentences import (
     cache_sentences,
     dma_sentences,
     reader_sentences,
+    wait_sentences,
 )
 from linewright.say.machine_lines import EMULATED, undecided_sentences
 from linewright.say.phrases import (
@@ -115,6 +116,8 @@ def _of_family(family: Family, m: MachineAnswers) -> list[Sentence]:
         return apart_sentences(m)
     if family.verdict == "dma":
         return dma_sentences(m.summaries) if own else []
+    if family.verdict == "hints":
+        return wait_sentences(m)
     if family.verdict == "readers":
         read = [f for f in found if f.operation in _READERS and not f.situation.param("updater")]
         return _forms(read, family) + reader_sentences(m)
@@ -233,7 +236,7 @@ def run_itself(m: MachineAnswers, compared: bool = True) -> list[Sentence]:
                 basis="rule",
             )
         )
-    if not answers and not compared:
+    if not answers and not compared and not m.select("hints"):
         answers = [
             sentence(
                 "no two forms of one operation were measured in equal situations, so nothing is "

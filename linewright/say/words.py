@@ -84,6 +84,7 @@ _OPERATIONS = {
     "clean_invalidate": "cache-line clean and invalidate",
     "wait_hint": "round of a hint",
     "wait_woken": "round trip of two wake-ups",
+    "wait_held": "section of a lock's holder",
     "percpu_add": "counter",
     "percpu_none": "counter loop without a counter",
     "apart_writers": "writer beside a writer",

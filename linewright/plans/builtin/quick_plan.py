@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from linewright.forms import IDENTICAL, WAIT, Form, default_of, family_of
+from linewright.forms import IDENTICAL, USUAL_HINTS, WAIT, Form, default_of, family_of
 from linewright.forms import READERS as READER_FAMILY
 from linewright.plans.definition import BuiltIn, Inputs, Parameter, usual, word
 from linewright.plans.grid import Step, common, matrix, richest
@@ -40,8 +40,6 @@ WAITED = (("rcu",), ("srcu_fast", "srcu"))
 """Readers whose updaters are timed, of each kind the first that there is."""
 CLEANING = ("clwb", "dc_cvac", "clflushopt")
 """Instructions that write a line back, the first that the CPU has."""
-HINTS = ("pause", "isb")
-"""What a waiting thread executes between two looks, the usual one of each architecture."""
 ONE_LINE = {"align_bytes": 0, "entries": 1, "entry_bytes": 64, "state": "dirty_l1", "wait": "once"}
 
 
@@ -62,7 +60,7 @@ def cells(forms: Sequence[Form], topology: Topology, lines: int) -> Iterator[Cel
         for f in forms
         if f.arch == topology.arch
         and family_of(f.operation) is WAIT
-        and f.name.partition("_")[2] in HINTS
+        and f.name.partition("_")[2] in USUAL_HINTS
     ]
     yield from (Cell(**common(f), lines=1) for f in waiting if f.operation == "wait_hint")
     clean = next(

@@ -39,9 +39,42 @@ def test_every_hint_alone_and_for_one_pair_of_each_class(arch: str) -> None:
     assert len({c.id for c in cells}) == len(cells)
 
 
-def test_one_usable_cpu_has_the_hints_alone() -> None:
+def test_one_usable_cpu_has_the_hints_and_a_holder_alone() -> None:
     cells = build(wait_plan, classes={}).cells
-    assert cells and {c.operation for c in cells} == {"wait_hint"}
+    assert {(c.operation, c.contender) for c in cells} == {
+        ("wait_hint", "none"),
+        ("wait_held", "none"),
+    }
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_holder_alone_beside_a_placebo_and_with_waiters_of_every_hint(arch: str) -> None:
+    plan = build(wait_plan, arch=arch, classes=TWO)
+    held = [c for c in plan.cells if c.operation == "wait_held"]
+    assert {c.work_iters for c in held} == {0, 200} and not any(c.params for c in held)
+    assert {c.form for c in held if c.contender != "same_line"} == {"held_none"}
+    waited = {(c.placement, c.threads) for c in held if c.contender == "same_line"}
+    assert waited == {("smt_sibling", 2), ("same_l3", 2), ("auto", 4)}
+    assert waited == {(c.placement, c.threads) for c in held if c.contender == "placebo"}
+    by_place: dict[tuple, set[str]] = {}
+    for c in held:
+        if c.contender == "same_line":
+            hints = by_place.setdefault((c.placement, c.work_iters), set())
+            hints.add(c.form.removeprefix("held_"))
+    woken = {c.form for c in plan.cells if c.operation == "wait_woken"}
+    assert len(by_place) == 6
+    assert all(own == {form.removeprefix("woken_") for form in woken} for own in by_place.values())
+    assert plan.contended_window_ms == 5
+
+
+def test_a_preempted_holder_has_windows_of_some_slices() -> None:
+    chosen = ("operations=wait_held", "holder=running,preempted", "work=20", "waiters=2")
+    plan = build(wait_plan, *chosen, classes=TWO)
+    assert {tuple(c.params.items()) for c in plan.cells} == {(), (("preempted", 1),)}
+    assert plan.contended_window_ms == 50 and plan.window_ms == 50
+    assert {(c.threads, c.placement) for c in plan.cells if c.contender != "none"} == {(3, "auto")}
+    longer = build(wait_plan, *chosen, "contended_window_ms=80", classes=TWO)
+    assert longer.contended_window_ms == 80
 
 
 def test_operations_may_be_chosen() -> None:
