@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Locks by how their threads wait, in turns in one process: as many threads as CPUs and twice as many, sections of two lengths. A figure is a
-// lock's throughput over that of the ticket lock with plain pauses in the same round, the median of the rounds with the least and the most, and Jain's
-// index of the threads' shares. LINEWRIGHT_WAIT sets the hint and back-off of what waits by wait.h.
+// Locks by how their threads wait, in turns in one process: as many threads as CPUs and twice as many, sections of two lengths; what waits by
+// wait.h under `auto` and under each hint of this CPU. A figure is a lock's throughput over that of the ticket lock with plain pauses in the same
+// round, the median of the rounds with the least and the most, and Jain's index of the threads' shares. Behind them the goals of wait.h, each
+// from ratios within rounds: met or not met where the interval of their median allows no other answer, else undecided.
 #include <linewright/atomic.h>
 #include <linewright/rwlock.h>
 #include <linewright/wait.h>
@@ -11,8 +12,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -113,19 +116,21 @@ template <int type> struct Glibc final : Lock {
 struct Kind {
     const char *name;
     std::unique_ptr<Lock> (*make)();
+    bool by_setting; // waits by wait.h
 };
 template <class L> std::unique_ptr<Lock> made() { return std::make_unique<L>(); }
 constexpr Kind kinds[] = {
-    {"tickets, plain pauses", made<Tickets_with_pauses>},
-    {"tickets, lw_wait_until", made<Tickets_that_wait>},
-    {"tickets, in proportion", made<Tickets_in_proportion>},
-    {"one word, back-off", made<Backs_off>},
-    {"one word, parks", made<Parks>},
-    {"lw_rwlock, written", made<Written>},
-    {"glibc, adaptive", made<Glibc<PTHREAD_MUTEX_ADAPTIVE_NP>>},
-    {"glibc, default", made<Glibc<PTHREAD_MUTEX_DEFAULT>>},
+    {"tickets, plain pauses", made<Tickets_with_pauses>, false},
+    {"glibc, adaptive", made<Glibc<PTHREAD_MUTEX_ADAPTIVE_NP>>, false},
+    {"glibc, default", made<Glibc<PTHREAD_MUTEX_DEFAULT>>, false},
+    {"tickets, lw_wait_until", made<Tickets_that_wait>, true},
+    {"tickets, in proportion", made<Tickets_in_proportion>, true},
+    {"one word, back-off", made<Backs_off>, true},
+    {"one word, parks", made<Parks>, true},
+    {"lw_rwlock, written", made<Written>, true},
 };
-constexpr std::size_t many = std::size(kinds);
+constexpr const Kind &spinning = kinds[0], &library = kinds[7];
+constexpr const char *hints[] = {"none", "pause", "tpause", "umwait", "mwaitx", "yield", "isb", "sb", "wfe", "wfet"};
 
 void work(unsigned units) {
     for (unsigned i = 0; i < units; i++)
@@ -174,23 +179,125 @@ Run run(const Kind &kind, unsigned threads, unsigned units, std::chrono::millise
     return {sum / seconds, squares > 0 ? sum * sum / (threads * squares) : 0};
 }
 
-void point(unsigned threads, unsigned units, int rounds, std::chrono::milliseconds length) {
-    std::vector<std::vector<Run>> runs(many);
+// A lock under a setting, and its run in each round.
+struct Series {
+    const Kind &kind;
+    std::string setting; // of locks that wait by wait.h
+    std::vector<Run> rounds;
+};
+
+// `auto` first, by whose name every lock has one series.
+std::vector<Series> every_series() {
+    std::vector<Series> all;
+    for (const Kind &kind : kinds) {
+        all.push_back({kind, "auto", {}});
+        for (const char *hint : hints)
+            if (kind.by_setting && lw_wait_has(hint))
+                all.push_back({kind, hint, {}});
+    }
+    return all;
+}
+
+struct Ratio {
+    double median, low, high;
+};
+
+// The median of one series over another, round by round, and its interval: the two ranks between which it lies with at least 95 % (the sign
+// test's); with fewer than six rounds there are none, and anything is possible.
+Ratio ratio(const Series &one, const Series &other, double Run::*figure) {
+    std::vector<double> all;
+    for (std::size_t round = 0; round < one.rounds.size(); round++) {
+        const double own = one.rounds[round].*figure, beside = other.rounds[round].*figure;
+        all.push_back(own == beside ? 1 : own / beside); // both may have done nothing
+    }
+    std::sort(all.begin(), all.end());
+    const std::size_t count = all.size();
+    double chance = std::ldexp(1.0, -static_cast<int>(count)), below = chance; // of so few rounds below the median
+    if (2 * below > 0.05)
+        return {all[count / 2], 0, std::numeric_limits<double>::infinity()};
+    std::size_t left_out = 0;
+    for (std::size_t k = 1;; k++) {
+        chance *= static_cast<double>(count - k + 1) / static_cast<double>(k);
+        below += chance;
+        if (2 * below > 0.05)
+            break;
+        left_out = k;
+    }
+    return {all[count / 2], all[left_out], all[count - 1 - left_out]};
+}
+
+const char *answer(const Ratio &found, double goal) {
+    return found.low >= goal ? "met" : found.high < goal ? "not met" : "undecided";
+}
+
+constexpr double of_the_best = 0.97, of_its_fairness = 0.95, over_spinning = 2;
+
+// A lock under `auto` beside each fixed hint: the goal is met where it is beside all of them, and missed where it is beside one, which is shown.
+void beside_hints(const std::vector<Series> &all, const Kind &kind, double Run::*figure, double goal, const char *what) {
+    const Series *automatic = nullptr, *shown = nullptr;
+    Ratio worst{};
+    for (const Series &series : all) {
+        if (&series.kind != &kind)
+            continue;
+        if (!automatic) {
+            automatic = &series;
+            continue;
+        }
+        const Ratio found = ratio(*automatic, series, figure);
+        const bool missed = found.high < goal, worst_missed = shown && worst.high < goal;
+        if (!shown || (missed != worst_missed ? missed : found.low < worst.low)) {
+            worst = found;
+            shown = &series;
+        }
+    }
+    if (shown)
+        std::printf("  %-24s %-10s %5.2f  %5.2f (%.2f to %.2f) of %-8s %s\n", kind.name, what, goal, worst.median, worst.low,
+                    worst.high, shown->setting.c_str(), answer(worst, goal));
+}
+
+void goals(const std::vector<Series> &all, bool crowded) {
+    std::printf("  %-24s %-10s %5s  ratio\n", "goals", "of", "least");
+    for (const Kind &kind : kinds)
+        if (kind.by_setting) {
+            beside_hints(all, kind, &Run::per_second, of_the_best, "throughput");
+            beside_hints(all, kind, &Run::fairness, of_its_fairness, "fairness");
+        }
+    if (!crowded)
+        return;
+    const auto of = [&all](const Kind &kind) -> const Series & {
+        return *std::find_if(all.begin(), all.end(), [&](const Series &series) { return &series.kind == &kind; });
+    };
+    const Ratio found = ratio(of(library), of(spinning), &Run::per_second);
+    std::printf("  %-24s %-10s %5.2f  %5.2f (%.2f to %.2f) of %s: %s\n", library.name, "throughput", over_spinning,
+                found.median, found.low, found.high, spinning.name, answer(found, over_spinning));
+}
+
+void point(unsigned threads, unsigned units, int rounds, std::chrono::milliseconds length, bool crowded) {
+    std::vector<Series> all = every_series();
     for (int round = 0; round < rounds; round++)
-        for (std::size_t k = 0; k < many; k++)
-            runs[k].push_back(run(kinds[k], threads, units, length));
+        for (std::size_t i = 0; i < all.size(); i++) { // begun elsewhere in each round
+            Series &series = all[(i + static_cast<std::size_t>(round)) % all.size()];
+            char error[400];
+            if (lw_wait_set(series.setting.c_str(), error, sizeof error)) {
+                std::fprintf(stderr, "waits: %s\n", error);
+                std::exit(1);
+            }
+            series.rounds.push_back(run(series.kind, threads, units, length));
+        }
     std::printf("%u threads, sections of %u rounds of an empty loop\n", threads, units);
-    for (std::size_t k = 0; k < many; k++) {
+    for (const Series &series : all) {
         std::vector<double> ratios, fair;
-        for (std::size_t round = 0; round < runs[k].size(); round++) {
-            ratios.push_back(runs[k][round].per_second / runs[0][round].per_second);
-            fair.push_back(runs[k][round].fairness);
+        for (std::size_t round = 0; round < series.rounds.size(); round++) {
+            ratios.push_back(series.rounds[round].per_second / std::max(1.0, all[0].rounds[round].per_second));
+            fair.push_back(series.rounds[round].fairness);
         }
         std::sort(ratios.begin(), ratios.end());
         std::sort(fair.begin(), fair.end());
-        std::printf("  %-24s %8.2f (%.2f to %.2f)   fairness %.2f\n", kinds[k].name, ratios[ratios.size() / 2],
-                    ratios.front(), ratios.back(), fair[fair.size() / 2]);
+        std::printf("  %-24s %-8s %8.2f (%.2f to %.2f)   fairness %.2f\n", series.kind.name,
+                    series.kind.by_setting ? series.setting.c_str() : "", ratios[ratios.size() / 2], ratios.front(),
+                    ratios.back(), fair[fair.size() / 2]);
     }
+    goals(all, crowded);
 }
 
 } // namespace
@@ -202,9 +309,9 @@ int main() {
     char line[400];
     lw_wait_describe(line, sizeof line);
     std::printf("%s\nthroughput over the ticket lock with plain pauses, median (least to most), %u CPUs\n", line, cpus);
-    const std::chrono::milliseconds length{lw_bench_times(200, 5)};
-    for (const unsigned threads : {cpus, 2 * cpus})
+    const std::chrono::milliseconds length{lw_bench_times(100, 2)};
+    for (const bool crowded : {false, true})
         for (const unsigned units : {50u, 2000u})
-            point(threads, units, lw_bench_times(9, 1), length);
+            point(crowded ? 2 * cpus : cpus, units, lw_bench_times(11, 1), length, crowded);
     return 0;
 }

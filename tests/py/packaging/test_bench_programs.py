@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,15 @@ def test_it_runs_briefly(program: str, built: Path, tmp_path: Path) -> None:
     done = waiting.run(command, env=environment, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.strip()
+
+
+def test_one_round_decides_no_goal_of_waiting(built: Path) -> None:
+    environment = os.environ | {"LINEWRIGHT_BENCH_BRIEF": "1"}
+    done = waiting.run([built / "wait/waits"], env=environment, stdin=subprocess.DEVNULL)
+    points = re.split(r"^  goals .*$", done.stdout, flags=re.MULTILINE)[1:]
+    goals = [re.findall(r"\((\S+ to \S+)\) of .* (\S.*)$", each, re.MULTILINE) for each in points]
+    assert [len(each) for each in goals] == [10, 10, 11, 11], done.stdout
+    assert {said for each in goals for said in each} == {("0.00 to inf", "undecided")}
 
 
 def commands(build: str) -> dict[str, set[str]]:
