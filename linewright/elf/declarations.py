@@ -3,11 +3,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal, NamedTuple
 
 from elftools.dwarf.die import DIE
 
-from linewright.elf.types import BROKEN, Layout, counts, element_of, name_of, offset_of, referred
+from linewright.elf.types import (
+    BROKEN,
+    Layout,
+    counts,
+    element_of,
+    name_of,
+    offset_of,
+    referred,
+    size_of,
+)
 
 Language = Literal["c", "c++", "rust", "go", ""]
 _LANGUAGES: dict[Language, tuple[int, ...]] = {
@@ -29,6 +39,13 @@ class _Unknown(Exception):
     """A type that is not spelled here: of a function, of a type without a name."""
 
 
+NAME = "@"
+"""Stands for the name of what is declared."""
+_LIBRARIES = ("std", "core", "alloc", "__gnu_cxx", "sync", "runtime", "internal")
+_INNER = re.compile(r"\bstd::sync::poison::(mutex|rwlock)::")
+"""Paths of Rust's library that a program may not write; without the last two parts it may."""
+
+
 class Written(NamedTuple):
     """A type and one of its members as they are written."""
 
@@ -38,6 +55,30 @@ class Written(NamedTuple):
     structure."""
     member: str
     """Its declaration."""
+    name: str = ""
+    """The member's; empty where an element is no structure."""
+    declared: str = ""
+    """The same declaration with `NAME` in place of the name."""
+    place: tuple[int, int] = (0, 0)
+    """Where it begins, and how many bytes it has."""
+    following: str = ""
+    """The declaration of the next member; empty where there is none that can be written."""
+
+
+def own_member(layout: Layout, offset: int) -> Written | None:
+    """The member that holds a byte, of a type that is the program's own; None where it is a
+    library's."""
+    found = [member(layout, at) for at in range(offset, -1, -1)]
+    written = next(filter(None, found), None)
+    if written is None or offset >= sum(written.place):
+        return None
+    after = (member(layout, at) for at in range(sum(written.place), layout.element))
+    following = next((w.member for w in after if w), "")
+    scope = element_of(layout.die)
+    while scope.get_parent() is not None and not scope.get_parent().tag.endswith("_unit"):
+        scope = scope.get_parent()
+    library = re.split(r"[./]", name_of(scope))[0] in _LIBRARIES
+    return None if library else written._replace(following=following)
 
 
 def member(layout: Layout, offset: int) -> Written | None:
@@ -49,8 +90,10 @@ def member(layout: Layout, offset: int) -> Written | None:
         top = of.cu.get_top_DIE().attributes["DW_AT_language"].value
         language = next((known for known, all_ in _LANGUAGES.items() if top in all_), "")
         if not of.tag.endswith(("structure_type", "class_type", "union_type")):
-            shown = _declared(of, "value", language)
-            return Written(language, "", shown) if language and offset == 0 else None
+            if not language or offset:
+                return None
+            shown, declared = (_declared(of, name, language) for name in ("value", NAME))
+            return Written(language, "", shown, "", declared, (0, layout.element))
         for part in of.iter_children():
             bits = {"DW_AT_bit_size", "DW_AT_external"} & part.attributes.keys()
             if part.tag != "DW_TAG_member" or bits or offset_of(part) != offset:
@@ -58,7 +101,8 @@ def member(layout: Layout, offset: int) -> Written | None:
             if (name := name_of(part)).isidentifier() and not name.startswith("__") and language:
                 inner = referred(part, "DW_AT_type")
                 own = (_go if language == "go" else name_of)(of).partition("<")[0] or _unknown()
-                return Written(language, own, _declared(inner, name, language))
+                shown, declared = (_declared(inner, n, language) for n in (name, NAME))
+                return Written(language, own, shown, name, declared, (offset, size_of(inner)))
     except (*BROKEN, _Unknown):
         pass
     return None
@@ -117,7 +161,12 @@ def _plain(of: DIE, language: Language) -> str:
     while scope is not None and not scope.tag.endswith("_unit") and language != "c":
         parts.insert(0, name_of(scope))
         scope = scope.get_parent()
-    return "::".join(filter(None, parts))
+    whole = "::".join(filter(None, parts))
+    if language == "rust":
+        own = name_of(of.cu.get_top_DIE()).partition("/@/")[2].partition(".")[0]
+        whole = re.sub(rf"\b{own}::", "", whole) if own else whole
+        whole = re.sub(r"\balloc::", "std::", _INNER.sub("std::sync::", whole))
+    return whole
 
 
 def _unknown() -> str:

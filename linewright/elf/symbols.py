@@ -170,12 +170,19 @@ def lookup(symbols: list[Symbol], address: int, slack: int = 0) -> Symbol | None
     return None
 
 
+_ESCAPED = re.compile(r"\$(LT|GT|C|RF|BP|LP|RP|u[0-9a-f]{1,6})\$")
+_SIGNS = {"LT": "<", "GT": ">", "C": ",", "RF": "&", "BP": "*", "LP": "(", "RP": ")"}
 _HASH = re.compile(r"::h[0-9a-f]{16}$")
 
 
 def without_hash(name: str) -> str:
-    """A name of Rust without what its compiler adds to it."""
-    return _HASH.sub("", name)
+    """A name of Rust without what its compiler adds to it: the hash, and what stands for characters
+    that linkers may not know."""
+    plain = _HASH.sub("", name)
+    if plain == name or "$" not in plain:
+        return plain
+    plain = re.sub(r"(^|::)_(?=\$)", r"\1", plain.replace("..", "::"))
+    return _ESCAPED.sub(lambda m: _SIGNS.get(m[1]) or chr(int(m[1][1:], 16)), plain)
 
 
 @lru_cache(maxsize=4096)

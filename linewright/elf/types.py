@@ -477,7 +477,7 @@ def _type(die: DIE) -> DIE:
 
 def _layout(die: DIE) -> Layout:
     element = element_of(die)
-    return Layout(name_of(element) or "struct", _size(die), _size(element), die)
+    return Layout(name_of(element) or "struct", size_of(die), size_of(element), die)
 
 
 def element_of(die: DIE) -> DIE:
@@ -485,15 +485,16 @@ def element_of(die: DIE) -> DIE:
     return _type(die) if die.tag == "DW_TAG_array_type" else die
 
 
-def _size(die: DIE) -> int:
+def size_of(die: DIE) -> int:
+    """Bytes of a type."""
     if "DW_AT_byte_size" in die.attributes:
         return die.attributes["DW_AT_byte_size"].value
     if die.tag == "DW_TAG_array_type":
-        size = _size(_type(die))
+        size = size_of(_type(die))
         for count in counts(die):
             size *= count
         return size
-    return _size(_type(die)) if die.tag in _SAME else die.cu["address_size"]
+    return size_of(_type(die)) if die.tag in _SAME else die.cu["address_size"]
 
 
 def counts(die: DIE) -> list[int]:
@@ -510,18 +511,18 @@ def _leaves(die: DIE, at: int, path: str, low: int, high: int) -> Iterator[Field
     members = _members(die)
     for member in members:
         begin, inner = at + offset_of(member), _type(member)
-        if begin < high and begin + _size(inner) > low:
+        if begin < high and begin + size_of(inner) > low:
             name = name_of(member) if member.tag == "DW_TAG_member" else ""
             name = "" if _WHOLE.match(name) else name
             yield from _leaves(inner, begin, path + (f".{name}" if name else ""), low, high)
     sizes = counts(die) if die.tag == "DW_TAG_array_type" else []
     if len(sizes) == 1:
         inner = _type(die)
-        size = max(1, _size(inner))
+        size = max(1, size_of(inner))
         for i in range(max(0, (low - at) // size), min(sizes[0] or high, -((at - high) // size))):
             yield from _leaves(inner, at + i * size, f"{path}[{i}]", low, high)
     elif not members:
-        yield Field(at, _size(die), path, name_of(die))
+        yield Field(at, size_of(die), path, name_of(die))
 
 
 def _members(die: DIE) -> list[DIE]:

@@ -8,6 +8,7 @@ certainty.  Plain loads and stores nearby are candidates only, for watchpoints t
 from __future__ import annotations
 
 from collections import Counter
+from itertools import zip_longest
 from typing import Literal, NamedTuple, Protocol
 
 import capstone
@@ -22,6 +23,8 @@ CLOSE = NEAR + 1
 """Instructions before a sample that are looked at where it is near plain accesses."""
 SPIN = 8
 """Instructions behind a load within which a loop that waits jumps back."""
+_EQUAL = ("je", "jne", "sete", "setne", "b.eq", "b.ne", "cbz", "cbnz")
+"""What acts on a comparison with one value."""
 _COMPARES = ("cmp", "test", "tst", "cmn", "add", "sub", "and", "inc", "dec", "or", "xor")
 """What decides a jump behind it."""
 _LONGEST = 15
@@ -96,6 +99,10 @@ class Operand(NamedTuple):
         return value & self.mask
 
 
+Role = Literal["", "waits", "retries", "old value", "takes", "zero"]
+"""`Site.role` has what they mean."""
+
+
 class CodeSource(Protocol):
     """Where code bytes come from: `Spaces`."""
 
@@ -118,6 +125,8 @@ class _Instruction(NamedTuple):
     name: str = ""
     relative: bool = False
     """Its operand's address is relative to its own."""
+    value: int | None = None
+    """Its last operand, where that is a number."""
 
     def moved(self, by: int) -> _Instruction:
         """The same instruction at another address."""
@@ -178,22 +187,42 @@ class Decoder:
         near = range(page * 4096, page * 4096 + 4096 + _BACK)
         self._known = {k: v for k, v in self._known.items() if k[0] != pid or k[1] not in near}
 
-    def role(self, pid: int, ip: int) -> Literal["", "waits", "old value"]:
-        """What an access is for, from the code behind it: a plain load that a short loop repeats
-        until it reads something else, or an atomic addition whose old value is used."""
+    def role(self, pid: int, ip: int) -> Role:
+        """What an access is for, from the code around it."""
         first, *behind = self._ahead(pid, ip, self._bits)[1] or [None]
         if first is None:
             return ""
         if not first.atomic:
-            return "waits" if _repeated(first, behind[:SPIN]) else ""
-        mine = first.written - {o.base for o in first.operands}
-        for i in behind if first.name.startswith(("lock xadd", "ldadd")) else ():
+            return "" if first.name in _LEAVES else self._repeats(pid, first, behind)
+        if _acts_at_zero(first, behind):
+            return "zero"
+        mine = _old_value(first)
+        used = "takes" if first.name.startswith(_EXCHANGES) else "old value"
+        for i in behind if first.name.startswith((*_OLD_VALUE, *_EXCHANGES)) else ():
             if mine & i.read:
-                return "old value"
+                return used
             mine -= i.written
             if i.ends or not mine:
-                return "old value" if mine & self._arch.returned and i.name.endswith("ret") else ""
+                return used if mine & self._arch.returned and i.name.endswith("ret") else ""
         return ""
+
+    def _repeats(self, pid: int, load: _Instruction, behind: list[_Instruction]) -> Role:
+        """Of a load that a short loop repeats: whether that waits for one word, or reads until it
+        got a value that no writer changed meanwhile."""
+        back = _repeated(load, behind)
+        if back is None:
+            return ""
+        _, ahead = self._ahead(pid, back.target, self._bits)
+        body = [i for i in ahead if i.address <= back.address]
+        stable, computed = _address_in(load, body)
+        if not stable:
+            return "retries" if computed else ""
+        loads = [i for i in body if i.operands]
+        if all(_purpose(i, body) for i in loads):
+            near = back is load or back in behind[:SPIN]
+            return "waits" if near and _purpose(load, body) == "decides" else ""
+        same = [i for i in loads if _same_place(i, load)]
+        return "retries" if len(same) > 1 else ""
 
     def _ahead(
         self, pid: int, ip: int, bits: int, window: int = WINDOW
@@ -252,22 +281,105 @@ def _resolvable(
     return sorted(found, key=lambda o: (not o.sure, abs(o.distance)))
 
 
-def _repeated(load: _Instruction, behind: list[_Instruction]) -> bool:
-    """Whether the few instructions behind a load jump back to it, or just before it, for what it
-    read, and write nothing to memory."""
+def _old_value(addition: _Instruction) -> frozenset[int]:
+    """The registers that an atomic addition's old value is in."""
+    return addition.written - {o.base for o in addition.operands}
+
+
+def _acts_at_zero(first: _Instruction, behind: list[_Instruction]) -> bool:
+    """Whether an atomic subtraction's code asks if it came to zero, as where a reference is given
+    up: by its flags, or by its old value, which was one."""
+    after = [i for i in behind if (i.name != "nop" and i.written | i.read) or i.target]
+    if first.name in ("lock sub", "lock dec"):
+        return bool(after) and after[0].name in _EQUAL
+    mine, lowered = set(_old_value(first)), False
+    for i in after if first.name.startswith(_OLD_VALUE) else ():
+        if i.name in _EQUAL:
+            return lowered and (i.name not in ("cbz", "cbnz") or bool(mine & i.read))
+        if i.target or i.ends:
+            return False
+        if not mine & i.read:
+            mine -= i.written
+            if i.name.startswith(_COMPARES):
+                return False
+            continue
+        lowered |= i.name == "dec" or (i.name, i.value) in _LESS_ONE
+        if not i.name.startswith("mov") and not (lowered and i.name.startswith(_COMPARES)):
+            return False
+        mine |= i.written
+    return False
+
+
+_OLD_VALUE, _EXCHANGES = ("lock xadd", "ldadd"), ("xchg", "swp")
+_LEAVES = ("call", "jmp", "ret")
+_LESS_ONE = {("cmp", 1), ("sub", 1), ("subs", 1), ("add", -1)}
+
+
+def _repeated(load: _Instruction, behind: list[_Instruction]) -> _Instruction | None:
+    """The jump among the instructions behind a load that leads back to it, or to before it, for
+    what it read, where nothing in between writes to memory."""
     loaded, decides = load.written, load.name.startswith(_COMPARES)
     for i in (load, *behind):
         if any(o.access != "read" for o in i.operands):
-            return False
-        if i.target and 0 <= load.address - i.target <= 4 * SPIN:
-            return decides or bool(loaded & i.read)
+            return None
+        if i.target and 0 <= load.address - i.target <= 4 * WINDOW:
+            return i if decides or loaded & i.read else None
         if i.ends:
-            return False
+            return None
         if i is not load and i.name.startswith(_COMPARES):
             decides = bool(loaded & i.read)
         elif i is not load:
             loaded = loaded | i.written if loaded & i.read else loaded - i.written
-    return False
+    return None
+
+
+def _address_in(load: _Instruction, loop: list[_Instruction]) -> tuple[bool, bool]:
+    """Whether a load is of one address in all rounds of a loop, or of what a pointer at one address
+    leads to; and, where it is not, whether its address is computed from what the loop reads."""
+    moved = {o.base for o in load.operands} | {o.index for o in load.operands}
+    changed = frozenset[int]().union(*(i.written for i in loop))
+    if not moved & changed:
+        return True, False
+    read: set[int] = set()
+    reloads = [i for i in loop if i.operands and not _registers(i) & changed]
+    for i in reloads:
+        read |= i.written
+    pointers = [i.written for i in loop if i.written & moved]
+    if pointers and all(i in reloads for i in loop if i.written & moved):
+        return True, False
+    for i in loop:
+        if i.read & read:
+            read |= i.written
+    return False, bool(moved & read)
+
+
+def _registers(i: _Instruction) -> set[int]:
+    """Those that its addresses are made of."""
+    return {register for o in i.operands for register in (o.base, o.index)}
+
+
+def _same_place(one: _Instruction, other: _Instruction) -> bool:
+    where = [[(o.base, o.index, o.displacement) for o in i.operands] for i in (one, other)]
+    return where[0] == where[1]
+
+
+def _purpose(load: _Instruction, loop: list[_Instruction]) -> Literal["", "decides", "address"]:
+    """Whether a jump of the loop is for what a load read, or another load's address is made of
+    it."""
+    loaded, behind = set(load.written), loop[loop.index(load) :]
+    for i, following in zip_longest(behind, behind[1:]):
+        if i is not behind[0] and _registers(i) & loaded:
+            return "address"
+        compares = i.name.startswith((*_COMPARES[:4], "cb", "tb")) or (
+            i.name.startswith(_COMPARES) and following is not None and following.target
+        )
+        if (i is behind[0] or loaded & i.read) and compares:
+            return "decides"
+        if i is behind[0] or loaded & i.read:
+            loaded |= i.written
+        else:
+            loaded -= i.written
+    return ""
 
 
 def _names(disassembler: capstone.Cs, wanted: dict[str, int], constants: int) -> dict[int, int]:
@@ -386,6 +498,7 @@ class _X86:
             read=read,
             target=_target(i, x86_const.X86_OP_IMM),
             name=i.mnemonic,
+            value=_value(i, x86_const.X86_OP_IMM),
             relative=any(
                 o.type == x86_const.X86_OP_MEM and o.mem.base == x86_const.X86_REG_RIP
                 for o in i.operands
@@ -435,6 +548,12 @@ def _target(i: capstone.CsInsn, immediate: int) -> int:
     jumps = i.group(capstone.CS_GRP_JUMP) or i.group(capstone.CS_GRP_CALL)
     last = i.operands[-1] if jumps and i.operands else None
     return last.imm if last is not None and last.type == immediate else 0
+
+
+def _value(i: capstone.CsInsn, immediate: int) -> int | None:
+    """The number that is its last operand."""
+    last = i.operands[-1] if i.operands else None
+    return last.imm if last is not None and last.type == immediate else None
 
 
 def _x86_names() -> dict[str, int]:
@@ -492,7 +611,9 @@ class _Arm64:
             return _Instruction(i.address, i.size, (), False, frozenset(), False)
         atomic = is_arm64_atomic(i.mnemonic)
         read, written = _accessed(i, self._registers)
-        if i.mnemonic in ("bl", "blr", "svc"):
+        if i.mnemonic in _COMPARES[:4]:  # Capstone lists the first as written
+            read, written = read | written, frozenset()
+        elif i.mnemonic in ("bl", "blr", "svc"):
             written |= self._by_call
         elif i.mnemonic.startswith(("swp", *_ARM64_ATOMIC[:8])):  # Capstone leaves it out
             written |= {self._registers.get(i.operands[1].reg, -2)}
@@ -507,6 +628,7 @@ class _Arm64:
             read=read,
             target=_target(i, arm64_const.ARM64_OP_IMM),
             name=i.mnemonic,
+            value=_value(i, arm64_const.ARM64_OP_IMM),
         )
 
     def _operands(self, i: capstone.CsInsn, atomic: bool):

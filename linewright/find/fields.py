@@ -4,8 +4,8 @@ which each thread has its own lines."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import msgspec
@@ -16,7 +16,7 @@ from linewright.find.addresses import Addresses, Object
 from linewright.find.decode import DWARF_REGISTERS, Decoder, Operand
 from linewright.find.evidence import LINE, Evidence, SiteKey, byte_mask
 from linewright.find.names import FileAddress
-from linewright.find.results import APART, FieldBytes, LayoutAdvice
+from linewright.find.results import APART, FieldBytes, LayoutAdvice, Member
 from linewright.find.sites import hottest
 
 
@@ -52,6 +52,56 @@ class Fields:
                 advised = separated(layout, what.start, fields, e)
             found += fields
         return TypedLine([_weighed(f, e) for f in found or self._pointed(e)], advised)
+
+    def member(self, e: Evidence, objects: Sequence[Object]) -> Member | None:
+        """What most samples are at, where two threads use it and one of them writes."""
+        for key, at in self._hottest_bytes(e):
+            what, layout, offset = self._held(e, objects, at)
+            typed = None if layout or key is None else self.behind(e, key)
+            layout, offset = (typed.layout, typed.offset) if typed else (layout, offset)
+            found = layout and declarations.own_member(layout, offset % layout.element)
+            if not found:
+                continue
+            begin = at - (offset % layout.element - found.place[0])
+            mask = byte_mask(max(0, begin), found.place[1] + min(0, begin))
+            users = [t for t in e.threads.values() if t.touched & mask]
+            writers = sum(bool(t.written & mask) for t in users)
+            if len(users) > 1 and writers:
+                beside = any(t.touched & ~mask for t in e.threads.values())
+                return Member(
+                    language=found.language,
+                    type=found.type,
+                    name=found.name or (what.symbol if what else ""),
+                    declared=found.declared,
+                    following=found.following if beside else "",
+                    writers=writers,
+                )
+        return None
+
+    def _held(
+        self, e: Evidence, objects: Sequence[Object], at: int
+    ) -> tuple[Object | None, Layout | None, int]:
+        """The object that holds a byte of the line, its type, and where in it that is."""
+        for what in {(o.symbol, o.start): o for o in objects}.values():
+            layout = self._addresses.layout(e.pid, what, [key.ip for key in hottest(e)])
+            if layout and 0 <= e.address + at - what.start < layout.size:
+                return what, layout, e.address + at - what.start
+        return None, None, 0
+
+    def _hottest_bytes(self, e: Evidence) -> Iterator[tuple[SiteKey | None, int]]:
+        """Sites with the byte of the line that they use, the hottest first; where no sample says,
+        the first one that two threads share."""
+        for key in hottest(e):
+            sample, operand = e.example(key), self._operand(e, key)
+            address = operand.address(sample.registers) if operand and sample else None
+            if address is not None and e.address <= address < e.address + LINE:
+                yield key, address - e.address
+        for at, _ in e.used_at.most_common(1):
+            yield None, at
+        pairs = combinations(e.threads.values(), 2)
+        shared = next((met for a, b in pairs if (met := a.shared_bytes(b))), 0)
+        if shared:
+            yield None, (shared & -shared).bit_length() - 1
 
     def type_of(self, whole: Evidence) -> tuple[str, list[str]] | None:
         """The type of objects on many lines, with its fields that are used; None where it is not

@@ -4,6 +4,7 @@ Texts, the guard and prices ask it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -12,23 +13,36 @@ from msgspec import Struct
 from linewright.elf.outline_helpers import is_helper
 
 if TYPE_CHECKING:
-    from linewright.find.results import Hot, Site
+    from linewright.find.results import Hot, Site, Touch
 
 SHARED = ("true", "false")
 """Kinds of lines that several threads use and one of them writes."""
 SELDOM_AT_ONCE = 0.2
 """Of the time in which any of a line's threads ran, the part in which two of them did, below which
 nothing follows from their not meeting: turns that a lock or a busy machine makes look the same."""
+SEEN = 0.1
+"""Of a line's samples or accesses, what a role takes at least to decide the remedy."""
 MOSTLY = 4
 """So many times the writers' share of the samples, at least, where readers dominate."""
 _LOCKS = (
     *("mutex_lock", "mutex_unlock", "spin_lock", "lll_lock", "sync.(*Mutex)", "sync.(*RWMutex)"),
     *("rwlock_unlock", "rdlock", "lock_shared", "wrlock"),
+    *("mutex::futex::Mutex", "rwlock::futex::RwLock"),
 )
+_EXCHANGES = ("lock cmpxchg", "cas")
 _COUNTING = ("lock add", "lock sub", "lock inc", "lock dec", "lock xadd", "ldadd", "stadd")
-_REFERENCES = ("_M_release", "_M_add_ref", "shared_ptr", "Arc<", "refcount", "intrusive_ptr")
-_REFERENCE_FIELDS = ("_M_use_count", "_M_weak_count", ".strong", ".weak", "ref_count")
-_READ, _WRITE = ("rdlock", "lock_shared", "sync.(*RWMutex).RLock"), ("wrlock",)
+_REFERENCES = re.compile(
+    r"^<?(alloc::sync::(Arc|Weak)<|std::(__)?shared_ptr<|__gnu_cxx::__(exchange_and|atomic)_add)"
+    r"|_M_release|_M_add_ref|refcount|intrusive_ptr"
+)
+"""Functions that count references; the two of libstdc++'s atomicity.h do nothing else."""
+_REFERENCE_FIELDS = ("_M_use_count", "_M_weak_count", ".strong", ".weak", "ref_count", "refcount")
+_READ = ("rdlock", "lock_shared", "sync.(*RWMutex).RLock", "RwLock>::read", "RwLock::read")
+_WRITE = ("wrlock", "RwLock>::write", "RwLock::write")
+_ONE_OPERATION = re.compile(
+    r"^<?(std::(__)?atomic|core::(sync::atomic|intrinsics)|(sync|internal/runtime)/atomic\.)"
+)
+"""Functions that are one atomic operation: what it is for says who calls them."""
 
 LockUse = Literal["", "readers", "writers", "both"]
 
@@ -73,7 +87,8 @@ def verdict_of(line: Hot) -> Verdict:
         return Verdict(answer="alone", advice=("alone",))
     sharing, answer, because = kind, line.movement.answer if line.movement else "not_seen", ""
     if kind == "true" and not wide:
-        sharing = "lock" if is_lock(line.sites) else "mixed" if bystanders(line) else "true"
+        mixed = bystanders(line.touches, line.threads)
+        sharing = "lock" if is_lock(line.sites) else "mixed" if mixed else "true"
     if answer == "open":
         answer, because = "undecided", "samples"
     elif answer in ("by_turns", "one_cpu"):
@@ -102,7 +117,7 @@ def _followed(line: Hot, sharing: str) -> tuple[tuple[str, ...], str]:
         step = "" if block is None or block.kind != "heap" else "pad" if block.site else "heap"
         return ("tasks" if line.tasks else "false",), step
     key = _for_true_sharing(line)
-    advice = (key, *(["beside"] if bystanders(line) else ()))
+    advice = (key, *(["beside"] if bystanders(line.touches, line.threads) else ()))
     if any(is_helper(s.function) for s in line.sites):
         advice, step = (*advice, "policy"), "forms"  # outline helpers: set from outside
     elif any(s.access == "atomic" for s in line.sites):
@@ -117,33 +132,40 @@ def _followed(line: Hot, sharing: str) -> tuple[tuple[str, ...], str]:
 def _for_true_sharing(line: Hot) -> str:
     """Padding cannot help: several threads want the same bytes."""
     sites = line.sites
-    functions = " ".join(map(used_in, sites))
+    all_ = sum(s.share or s.accesses for s in sites)
+    roles = {s.role for s in sites if (s.share or s.accesses) >= SEEN * all_}
     atomics = [s.instruction for s in sites if s.access == "atomic"]
     if use := lock_use(sites):
         return use
     if is_lock(sites):
         return "lock"
     counted = any(f.name.endswith(_REFERENCE_FIELDS) for f in line.fields)
-    if atomics and (counted or any(name in functions for name in _REFERENCES)):
+    if atomics and (counted or any(_REFERENCES.search(used_in(site)) for site in sites)):
         return "references"
-    if any(s.role == "waits" for s in sites[:2]):
+    if "zero" in roles:
+        raised = any(s.access == "atomic" and s.role != "zero" for s in sites)
+        return "counted_uses" if raised else "countdown"
+    if "retries" in roles:
+        return "retries"
+    if "waits" in roles:
         return "waits"
-    if any(s.role == "old value" for s in sites):
+    if "old value" in roles:
         return "numbers"
     if any(instruction.startswith(_COUNTING) for instruction in atomics):
         return "counting"
     if atomics:
         return "fought"
-    writers = sum(t.writes for t in line.touches)
-    return "written" if writers == 1 and line.threads <= len(line.touches) else "several"
+    known = line.threads <= len(line.touches)
+    writers = line.member.writers if line.member else sum(t.writes for t in line.touches)
+    return "written" if writers == 1 and known else "several"
 
 
-def bystanders(line: Hot) -> list[int]:
+def bystanders(touches: Sequence[Touch], threads: int) -> list[int]:
     """Threads that use none of the bytes that others write: to them a truly shared line is falsely
-    shared. None where not all threads are listed."""
-    masks = {t.thread: sum(((1 << size) - 1) << at for at, size in t.bytes) for t in line.touches}
-    writers = {t.thread for t in line.touches if t.writes}
-    if line.threads > len(line.touches):
+    shared. None where not all `threads` are listed."""
+    masks = {t.thread: sum(((1 << size) - 1) << at for at, size in t.bytes) for t in touches}
+    writers = {t.thread for t in touches if t.writes}
+    if threads > len(touches):
         return []
     return [
         tid
@@ -155,8 +177,11 @@ def bystanders(line: Hot) -> list[int]:
 
 
 def is_lock(sites: Sequence[Site]) -> bool:
-    """Whether the functions that use it are a lock's."""
-    return any(name in used_in(site) for site in sites for name in _LOCKS)
+    """Whether the functions that use it are a lock's, or its instructions a spin lock's: an
+    exchange takes it, and a load waits until that may succeed."""
+    waited = any(site.role == "waits" for site in sites)
+    taken = any(s.role == "takes" or s.instruction.startswith(_EXCHANGES) for s in sites)
+    return (waited and taken) or any(name in used_in(site) for site in sites for name in _LOCKS)
 
 
 def lock_use(sites: Sequence[Site]) -> LockUse:
@@ -183,6 +208,9 @@ def _share(sites: Sequence[Site], names: Sequence[str]) -> float:
 
 
 def used_in(site: Site) -> str:
-    """The function that an access is of: of an outline helper (arm64) the one that called it, as
-    glibc's locks do there."""
-    return site.caller if is_helper(site.function) else site.function
+    """The function that an access is of, by itself or inlined; of an outline helper (arm64) the one
+    that called it, as glibc's locks do there."""
+    alone = site.caller and not site.inlined and _ONE_OPERATION.match(site.function)
+    if is_helper(site.function) or alone:
+        return site.caller
+    return next((f for f in site.inlined if not _ONE_OPERATION.match(f)), site.function)

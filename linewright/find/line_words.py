@@ -90,7 +90,10 @@ def place_text(named: CodeName) -> str:
 def function_text(name: str) -> str:
     """A function as its author knows it: of the library's functions that are made for a lambda
     (std::thread's `_State_impl<…>`, std::function's `_Function_handler<…>`) the lambda, by the
-    function that it stands in."""
+    function that it stands in; of Rust's closures, too."""
+    outer = _CLOSURE.sub("", name)
+    if outer != name:
+        return f"closure in {outer}"
     found = _LAMBDA.search(name)
     if found is None or not name.startswith(_MADE_FOR):
         return name
@@ -101,7 +104,8 @@ def function_text(name: str) -> str:
     return f"lambda in {name[begin : found.start()]}"
 
 
-_LAMBDA = re.compile(r"::(\{lambda\(|\$_\d)")
+_CLOSURE = re.compile(r"(::\{(\{closure\}|closure#\d+)\})+$")
+_LAMBDA = re.compile(r"::(\{lambda\(|\$_\d|'lambda\d*')")
 _MADE_FOR = ("std::thread::_State_impl<", "std::_Function_handler<", "void* std::__")
 
 
@@ -217,49 +221,6 @@ def advised_text(advised: LayoutAdvice, apart: int | None) -> str:
         f"alignas({advised.bytes_apart}) {what}: {advised.type} grows from "
         f"{advised.bytes_before} to {advised.bytes_after} bytes{of}, {more} bytes of memory in all"
     )
-
-
-_CODE = {
-    "c": (
-        "struct {type} {{ alignas({n}) {first};{rest} }};",
-        "struct {type} {{ … alignas({n}) {members}; … }};",
-    ),
-    "c++": (
-        "struct alignas({n}) {type} {{ {first};{rest} }};",
-        "struct {type} {{ … alignas({n}) {members}; … }};",
-    ),
-    "rust": (
-        "#[repr(align({n}))] struct {type} {{ {first},{rest} }}",
-        "#[repr(align({n}))] struct Apart<T>(T); struct {type} {{ … {members}, … }}",
-    ),
-    "go": (
-        "type {type} struct {{ {first};{rest} _ [{pad}]byte }}",
-        "type {type} struct {{ … _ [{n}]byte; {members}; … }}",
-    ),
-}
-"""What to write where an element gets lines of its own, and where fields of it do."""
-_BETWEEN = {"rust": ", … ", "go": "; … _ [{n}]byte; "}
-_LANGUAGES = {"c": "C", "c++": "C++", "rust": "Rust", "go": "Go"}
-
-
-def code_text(advised: LayoutAdvice, apart: int | None) -> str:
-    """The separation as it is written in the type's language; empty where that is not known."""
-    if not advised.members:
-        return ""
-    advised, language = advised.at(apart or APART), advised.language
-    n, members = advised.bytes_apart, advised.members
-    if language == "rust" and advised.aligned:
-        members = [f"{name}: Apart<{of}>" for name, _, of in (m.partition(": ") for m in members)]
-    between = _BETWEEN.get(language, "; … alignas({n}) ").format(n=n)
-    shown = _CODE[language][bool(advised.aligned)].format(
-        type=advised.own_name or "Apart",
-        n=n,
-        first=members[0],
-        rest=" …" * bool(advised.own_name),
-        members=between.join(members),
-        pad=advised.bytes_after - advised.bytes_before,
-    )
-    return f"in {_LANGUAGES[language]}: {shown}"
 
 
 def site_text(site: Site) -> str:
@@ -392,8 +353,16 @@ lock: Hold the lock less often, split it, or do more under it at a time: the lin
   itself.
 references: Hand the object on by reference or move, or give each thread one reference of its own:
   each new pointer changes the shared reference count.
-waits: Let the waiting threads sleep (a futex, a condition variable) or look less often: they repeat
-  a load until another thread stores, and each load takes the line from its writer.
+counted_uses: Take it less often: by its instructions this counts references or pending work (it is
+  raised and lowered, and zero is acted on). Hand the object on by reference or move, or let each
+  thread hold one for many uses.
+countdown: Count down in batches: each thread takes off at once what it has finished, since zero is
+  acted on.
+waits: Let the waiting threads look less often (back-off), or sleep where a wait lasts longer than
+  waking takes (a futex, a condition variable): they repeat a load until another thread stores, and
+  each load takes the line from its writer.
+retries: Store it less often, or more at a time: who reads it looks again until a value was whole or
+  its turn came (a sequence lock, a queue's cell), which is no wait to sleep in while it is short.
 numbers: Take several numbers at once per thread: the operation's old value is used (a ticket, a
   number, a length). Where it is not needed, count per CPU (<linewright/percpu.h>).
 counting: Count per CPU (<linewright/percpu.h>) or in batches per thread, and sum up when reading.
@@ -412,17 +381,23 @@ ADVICE = {
 """What to do, by the names of `Verdict.advice`."""
 
 
+_HEADER = re.compile(r" \(<linewright/\w+\.h>\)")
+"""Of use to C and C++."""
+
+
 def advice(hot: Hot, apart: int | None = None) -> str:
     """What to do about a line; `apart`: how many bytes apart threads' words were measured to have
     to lie."""
     keys = hot.verdict.advice
     if keys == ("pairs",) and apart:
         keys = ("no_pairs" if apart <= 64 else "in_pairs",)
-    alone = bystanders(hot) if "beside" in keys else []
+    alone = bystanders(hot.touches, hot.threads) if "beside" in keys else []
     more = " and others" if len(alone) > 4 else ""
     threads = f"Thread{'s' * (len(alone) > 1)} {' '.join(map(str, alone[:4]))}{more}"
     threads += " uses" if len(alone) == 1 else " use"
-    return " ".join(ADVICE[key].format(apart=apart or APART, threads=threads) for key in keys)
+    said = " ".join(ADVICE[key].format(apart=apart or APART, threads=threads) for key in keys)
+    other = hot.member is not None and hot.member.language in ("rust", "go")
+    return _HEADER.sub("", said) if other else said
 
 
 def place(on: str) -> str:

@@ -48,6 +48,17 @@ class FileAddress(NamedTuple):
     address: int
 
 
+class SourceLine(NamedTuple):
+    """What the debug information says of an address."""
+
+    function: str = ""
+    """The one that was not inlined."""
+    source: str = ""
+    """``file:line``."""
+    inlined: tuple[str, ...] = ()
+    """The functions that were inlined there, innermost first."""
+
+
 class StaticPlace(NamedTuple):
     """A place in a file's static data."""
 
@@ -63,7 +74,7 @@ class Names:
 
     def __init__(self, spaces: Spaces) -> None:
         self._spaces, self._files = spaces, spaces.store
-        self._lines: dict[FileAddress, tuple[str, str]] = {}
+        self._lines: dict[FileAddress, SourceLine] = {}
         self._bases: dict[tuple[int, int], int] = {}
         self._jitted: dict[int, list[Symbol]] = {}
         self.unlisted: set[int] = set()
@@ -262,12 +273,16 @@ class Names:
                 else found.path
             )
             return CodeName("", f"{label} at {address:#x}", "")
-        function, source = self._lines.get(where, ("", ""))
+        function, source, _ = self._lines.get(where, SourceLine())
         base = PurePath(where.path).name
         if not function:
             symbol = lookup(self._module(where.path).functions, where.address, slack=4096)
             function = demangle(symbol.name) if symbol else f"{base}+{where.address:#x}"
         return CodeName(base, function, source)
+
+    def inlined(self, pid: int, address: int) -> tuple[str, ...]:
+        """The functions that were inlined at a prepared address, innermost first."""
+        return self._lines.get(self.where(pid, address), SourceLine()).inlined
 
     def symbol(self, pid: int, address: int) -> str:
         """The function that an address lies in as every build calls it; without one the file."""
@@ -296,7 +311,7 @@ def _put_over(known: list[Symbol], new: Symbol) -> None:
     known[first : bisect.bisect_left(known, (new.address + new.size,), at)] = [new]
 
 
-def _symbolise(tool: str | None, path: str, addresses: list[int]) -> dict[int, tuple[str, str]]:
+def _symbolise(tool: str | None, path: str, addresses: list[int]) -> dict[int, SourceLine]:
     """Function and `file:line` of each address that the tool knows."""
     if tool is None:
         return {}
@@ -323,7 +338,7 @@ def _symbolise(tool: str | None, path: str, addresses: list[int]) -> dict[int, t
     return _from_llvm(lines, addresses) if llvm else _from_addr2line(lines, addresses)
 
 
-def _from_llvm(lines: list[str], addresses: list[int]) -> dict[int, tuple[str, str]]:
+def _from_llvm(lines: list[str], addresses: list[int]) -> dict[int, SourceLine]:
     found = {}
     for address, line in zip(addresses, lines, strict=False):
         try:
@@ -342,15 +357,20 @@ def _from_llvm(lines: list[str], addresses: list[int]) -> dict[int, tuple[str, s
     return found
 
 
-def _user_line(frames: list[tuple[str, str]]) -> tuple[str, str]:
+def _user_line(frames: list[tuple[str, str]]) -> SourceLine:
     """Of a chain of inlined functions with their lines, innermost first: the function that was not
     inlined, and the innermost line that is of no system header."""
     lines = [source for _, source in frames if source]
     own = [source for source in lines if not _SYSTEM_SOURCE.search(source)]
-    return without_hash(frames[-1][0]) if frames else "", next(iter([*own, *lines]), "")
+    inlined, (function, _) = frames[:-1], frames[-1] if frames else ("", "")
+    if "__rust_begin_short_backtrace" in function:  # what std::thread runs a closure in
+        mine = [f for f, at in inlined if not _SYSTEM_SOURCE.search(at)]
+        function = mine[-1] if mine else function
+    source = next(iter([*own, *lines]), "")
+    return SourceLine(without_hash(function), source, tuple(without_hash(f) for f, _ in inlined))
 
 
-def _from_addr2line(lines: list[str], addresses: list[int]) -> dict[int, tuple[str, str]]:
+def _from_addr2line(lines: list[str], addresses: list[int]) -> dict[int, SourceLine]:
     chains: list[list[str]] = []
     for line in lines:
         if line.startswith("0x"):

@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from linewright import numbers
+from linewright.find.line_code import code_text
 from linewright.find.line_verdict import SELDOM_AT_ONCE
 from linewright.find.line_words import (
     advice,
     advised_text,
     blind_text,
     bytes_text,
-    code_text,
     cost_text,
     eights,
     gain_text,
@@ -224,7 +224,7 @@ def _details(number: int, hot: Hot, result: Result) -> Topic:
         gain_text(hot),
         advice(hot, result.bytes_apart),
         advised_text(hot.advised, result.bytes_apart) if hot.advised and not stays else "",
-        code_text(hot.advised, result.bytes_apart) if hot.advised and not stays else "",
+        code_text(hot, result.bytes_apart),
     ]
     step = next_command(hot, result)
     lines += [f"next: {step}"] * bool(step)

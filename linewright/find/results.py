@@ -124,9 +124,14 @@ class Site(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     caller: str = ""
     """First function on the stack that is not of a system library, for a site that is."""
     access: Literal["read", "write", "atomic"]
-    role: Literal["", "waits", "old value"] = ""
-    """``waits``: a load that a short loop repeats until it reads something else; ``old value``: an
-    atomic addition whose old value the code behind it uses."""
+    inlined: list[str] = []
+    """The functions that were inlined there, innermost first."""
+    role: Literal["", "waits", "retries", "old value", "takes", "zero"] = ""
+    """``waits``: a load that a short loop repeats until it reads something else; ``retries``: one
+    that is repeated until what it read is of use: a sequence that no writer changed meanwhile, a
+    cell whose turn has come; ``old value``: an atomic addition whose old value the code behind it
+    uses; ``takes``: an exchange whose old value is used, as a spin lock's; ``zero``: an atomic
+    subtraction after which something is done if zero is left."""
     share: Share
     """Of the program's samples."""
     accesses: U64 = 0
@@ -186,6 +191,21 @@ class LayoutAdvice(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         ends = [0, *self.starts, self.bytes_before]
         after = sum(-(-(end - begin) // bytes_apart) * bytes_apart for begin, end in pairwise(ends))
         return msgspec.structs.replace(self, bytes_after=after, bytes_apart=bytes_apart)
+
+
+class Member(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The field that threads contend for, as it is written."""
+
+    language: Literal["c", "c++", "rust", "go"]
+    type: str
+    """Of what it is in; empty where that is no structure."""
+    name: str
+    declared: str
+    """Its declaration, with ``@`` in place of the name."""
+    following: str = ""
+    """That of the next member, where threads use others on this line, too."""
+    writers: U64
+    """Threads that write it, of those that were seen."""
 
 
 class ThreadShare(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -294,6 +314,8 @@ class Hot(Struct, forbid_unknown_fields=True, kw_only=True):
     fields: list[FieldBytes] = []
     """What lies on the line; empty where no debug information says."""
     advised: LayoutAdvice | None = None
+    member: Member | None = None
+    """None where the debug information does not say, or where not two threads use it."""
     touches: list[Touch]
     threads: U64
     """All that touch it; `touches` lists the first ones."""

@@ -21,7 +21,7 @@ from linewright.find.evidence import (
     sharing_kind,
 )
 from linewright.find.fields import Fields
-from linewright.find.line_verdict import SHARED
+from linewright.find.line_verdict import SHARED, bystanders
 from linewright.find.movement import Ticks, Use, movement, ran_at_once, table_movement
 from linewright.find.results import Hot, Movement, SharingKind, ThreadShare, Touch, Unsure
 from linewright.find.sites import Sites
@@ -193,7 +193,9 @@ class SharedLines:
         e, kind, wide, table = found
         where = _used(e)
         objects = [self._addresses.object(e.pid, at, e.when_ns) for at in where]
-        typed = self._fields.of(e, objects, separate=kind == "false")
+        touches = self._touches(e)
+        mixed = kind == "true" and bool(bystanders(touches, len(e.threads)))
+        typed = self._fields.of(e, objects, separate=kind == "false" or mixed)
         type_, used_fields = (table and self._fields.type_of(e)) or ("", [])
         wide_only = kind not in SHARED and wide in SHARED
         line_bytes = 2 * LINE if wide_only else LINE
@@ -214,10 +216,11 @@ class SharedLines:
             lines=len(table) or 1,
             fields=typed.fields,
             advised=typed.advised,
+            member=self._fields.member(e, objects) if kind == "true" and not table else None,
             accesses=e.accesses,
             movement=self._movement(found, line_bytes),
             tasks=e.tasks,
-            touches=self._touches(e),
+            touches=touches,
             threads=len(e.threads),
             slowed=self._slowed(e),
             sites=self._sites.of(e, one_line=not table),

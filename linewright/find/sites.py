@@ -78,6 +78,7 @@ class Sites:
             function=named.function,
             offset=offset,
             source=named.source,
+            inlined=list(self._names.inlined(key.pid, key.ip)),
             caller=place_text(self._names.name(key.pid, caller - 1)) if caller else "",
             access=key.access,
             role=self._decoder.role(key.pid, key.ip),

@@ -14,7 +14,7 @@ from linewright.elf import declarations, types
 from linewright.elf.symbols import demangle, module
 from linewright.find.evidence import Evidence, LinePlace
 from linewright.find.fields import fields_on, separated
-from linewright.find.line_words import code_text
+from linewright.find.line_code import separation
 
 MEMBERS = [
     "long int a", "_Atomic(long int) atomic", "struct inner nested", "struct inner *to",
@@ -91,7 +91,7 @@ def advised(layout: types.Layout, *starts: int) -> str:
     for tid, at in enumerate(starts, 1):
         found.touch(tid, at, 8, True, 0)
     fields = fields_on(layout, 64, "x", 64)
-    return code_text(separated(layout, 64, fields, found), None)
+    return separation(separated(layout, 64, fields, found), None)
 
 
 def test_every_member_of_a_c_structure_is_declared_as_it_was(layout) -> None:

@@ -176,6 +176,27 @@ def test_a_stack_access_of_arm64_is_left_out() -> None:
         ("f0480fc107 c3", 0, "old value"),  # returned
         ("f0480fc107 b801000000 c3", 0, ""),  # overwritten
         ("f0480fc10f c3", 0, ""),  # lock xadd %rcx,(%rdi): lost at the return
+        # A sequence lock's reader: both loads of the sequence, and no data in between.
+        ("8b07 488b7708 488b4f10 8b17 39d0 75f0 a801 75ec c3", 0, "retries"),
+        ("8b07 488b7708 488b4f10 8b17 39d0 75f0 a801 75ec c3", 10, "retries"),
+        ("8b07 488b7708 488b4f10 8b17 39d0 75f0 a801 75ec c3", 2, ""),
+        # A queue's cell, whose place is computed from another word, which is no wait either.
+        ("488b17 4889d0 83e007 48c1e004 488b0c06 4829d1 75ea c3", 13, "retries"),
+        ("488b17 4889d0 83e007 48c1e004 488b0c06 4829d1 75ea c3", 0, ""),
+        ("488b00 4885c0 75f8 c3", 0, ""),  # a list is followed to its end
+        ("4883c008 483b10 75f7 c3", 4, ""),  # an array is searched
+        ("480304ce 48ffc1 833f00 74f4 c3", 7, ""),  # a table is summed up until a flag is set
+        ("488b07 833800 74f8 c3", 3, "waits"),  # what a pointer leads to
+        ("488b07 833800 74f8 c3", 0, ""),  # the pointer itself
+        ("833f00 7506 837f0400 74f5 c3", 5, "waits"),  # one of two flags
+        ("f048832f01 7501 90 c3", 0, "zero"),  # lock subq $1,(%rdi); jne
+        ("f00fc107 83f801 7401 90 c3", 0, "zero"),  # lock xadd %eax,(%rdi); cmp $1,%eax; je
+        ("f04c0fc107 6690 49ffc8 7501 90 c3", 0, "zero"),  # the same with dec, as Go has it
+        ("f00fc107 83f809 7401 90 c3", 0, "old value"),  # compared with nine
+        ("f00fc107 85c0 7401 90 c3", 0, "old value"),  # the first of several
+        ("f048832f01 b801000000 c3", 0, ""),  # what is left does not matter
+        ("8707 85c0 c3", 0, "takes"),  # xchg %eax,(%rdi); test %eax,%eax
+        ("8707 b801000000 c3", 0, ""),  # a store that is a fence
     ],
 )
 def test_what_an_access_is_for(code: str, at: int, role: str) -> None:
@@ -185,6 +206,9 @@ def test_what_an_access_is_for(code: str, at: int, role: str) -> None:
 def test_what_an_access_is_for_on_arm64() -> None:
     # 1: ldr x1,[x0]; cbz x1,1b; ret, and ldadd x1,x2,[x0]; mov x3,x2; ret
     assert Decoder("arm64", Bytes(bytes.fromhex("010040f9 e1ffffb4 c0035fd6"))).role(1, BASE)
+    # ldadd x1,x2,[x0]; cmp x2,#1; b.eq .+8; nop; ret
+    last = "020021f8 5f0400f1 40000054 1f2003d5 c0035fd6"
+    assert Decoder("arm64", Bytes(bytes.fromhex(last))).role(1, BASE) == "zero"
     used, lost = "020021f8 e30302aa c0035fd6", "020021f8 c0035fd6"
     assert Decoder("arm64", Bytes(bytes.fromhex(used))).role(1, BASE) == "old value"
     assert Decoder("arm64", Bytes(bytes.fromhex(lost))).role(1, BASE) == ""

@@ -260,6 +260,9 @@ def test_the_most_used_fields_are_named_and_threads_by_their_names() -> None:
             "std::vector<int, std::allocator<int> >&)::{lambda()#1}> > >::_M_run()",
             "lambda in Pool::start(int, std::vector<int, std::allocator<int> >&)",
         ),
+        ("std::thread::_State_impl<std::tuple<main::'lambda0'()> >::_M_run()", "lambda in main"),
+        ("program::main::{{closure}}::{{closure}}", "closure in program::main"),
+        ("program::run::{closure#0}", "closure in program::run"),
         ("std::thread::_State_impl<std::thread::_Invoker<std::tuple<main::$_0> > >::_M_run()",
          "lambda in main"),
         ("std::_Function_handler<void (int), run(char**)::{lambda(int)#2}>::_M_invoke("

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 
-from linewright.find.names import _from_addr2line, _from_llvm
+from linewright.elf.symbols import without_hash
+from linewright.find.names import SourceLine, _from_addr2line, _from_llvm
 
 USER = ("run()", "/home/me/server.cpp:12")
 HEADER = ("std::atomic<int>::fetch_add(int)", "/usr/include/c++/12/bits/atomic_base.h:618")
@@ -20,20 +21,38 @@ def llvm(*frames: tuple[str, str]) -> list[str]:
 
 
 def test_the_line_that_a_header_was_inlined_into_is_named() -> None:
-    assert _from_llvm(llvm(HEADER, USER), [16]) == {16: USER}
+    wanted = {16: SourceLine(*USER, inlined=(HEADER[0],))}
+    assert _from_llvm(llvm(HEADER, USER), [16]) == wanted
     lines = ["0x0000000000000010", *HEADER, *USER]
-    assert _from_addr2line(lines, [16]) == {16: USER}
+    assert _from_addr2line(lines, [16]) == wanted
 
 
 def test_rust_and_cargo_sources_are_libraries_too() -> None:
     for source in ("/rustc/abc/library/core/src/sync/atomic.rs", "/root/.cargo/registry/a/lib.rs"):
-        assert _from_llvm(llvm(("fetch_add", f"{source}:9"), USER), [16]) == {16: USER}
+        found = _from_llvm(llvm(("fetch_add", f"{source}:9"), USER), [16])
+        assert found == {16: SourceLine(*USER, inlined=("fetch_add",))}
 
 
 def test_a_header_alone_is_better_than_nothing() -> None:
-    assert _from_llvm(llvm(HEADER), [16]) == {16: HEADER}
+    assert _from_llvm(llvm(HEADER), [16]) == {16: SourceLine(*HEADER)}
 
 
 def test_what_addr2line_does_not_know_has_no_name() -> None:
     lines = ["0x10", "??", "??:0", "0x20", *USER]
-    assert _from_addr2line(lines, [16, 32]) == {16: ("", ""), 32: USER}
+    assert _from_addr2line(lines, [16, 32]) == {16: SourceLine(), 32: SourceLine(*USER)}
+
+
+def test_names_of_rust_are_read_as_they_were_written() -> None:
+    """As LLVM's symboliser gives those of the older mangling."""
+    escaped = "_$LT$alloc..sync..Arc$LT$T$C$A$GT$$u20$as$u20$core..ops..drop..Drop$GT$::drop"
+    wanted = "<alloc::sync::Arc<T,A> as core::ops::drop::Drop>::drop"
+    assert without_hash(f"{escaped}::hf559d70717a3c6b9") == wanted
+    closure = "arc::main::_$u7b$$u7b$closure$u7d$$u7d$::h0a1ea0284f0dd6e3"
+    assert without_hash(closure) == "arc::main::{{closure}}"
+    assert without_hash("a$b::c") == "a$b::c", "without a hash it is no name of Rust"
+
+
+def test_a_rust_thread_is_named_by_its_closure() -> None:
+    closure = ("program::main::{closure#0}", "/home/me/a.rs:3")
+    outer = ("std::sys::backtrace::__rust_begin_short_backtrace", "/rustc/a/backtrace.rs:1")
+    assert _from_llvm(llvm(closure, outer), [16])[16].function == "program::main::{closure#0}"

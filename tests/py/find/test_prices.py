@@ -337,7 +337,7 @@ def test_an_addition_whose_old_value_is_used_is_no_counter() -> None:
 
 def test_a_wait_is_no_reader() -> None:
     line = hot(instruction="mov", access="read", role="waits")
-    assert remedy(line).startswith("Let the waiting threads sleep")
+    assert remedy(line).startswith("Let the waiting threads look less often")
     assert "wait" not in remedy(hot(instruction="mov", access="read"))
 
 
