@@ -210,8 +210,7 @@ private:
     }
 
     void add_up(const Words &window, Window_result &result) {
-        sum_.expected += number(window, "expected");
-        sum_.found += number(window, "found");
+        sum_.add(number(window, "expected"), number(window, "found"));
         if (const std::uint64_t wrong = number(window, "wrong"))
             result.error = "readers saw " + std::to_string(wrong) + " times what an updater had taken away";
     }

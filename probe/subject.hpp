@@ -23,6 +23,15 @@ struct Machine;
 struct Check {
     std::uint64_t expected = 0;
     std::uint64_t found = 0;
+
+    // One more word. The first wrong one stands alone, so that no other word's fault makes up for it.
+    void add(std::uint64_t word_expected, std::uint64_t word_found) {
+        if (expected != found)
+            return;
+        const bool right = word_expected == word_found;
+        expected = word_expected + (right ? expected : 0);
+        found = word_found + (right ? found : 0);
+    }
 };
 
 class Subject {

@@ -37,13 +37,8 @@ public:
     // Every round trip advanced the word by exactly two.
     std::optional<Check> check() override {
         Check sum;
-        for (unsigned line = 0; line < lines_.count(); ++line) {
-            const Word expected = static_cast<Word>(2 * trips_[line]), found = lines_.template load<Word>(line);
-            if (expected != found)
-                return Check{expected, found};
-            sum.expected += expected;
-            sum.found += found;
-        }
+        for (unsigned line = 0; line < lines_.count(); ++line)
+            sum.add(static_cast<Word>(2 * trips_[line]), lines_.template load<Word>(line));
         return sum;
     }
 

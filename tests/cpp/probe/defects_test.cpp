@@ -254,6 +254,20 @@ TEST(Defect, AWindowHoldsItsOwnOperationsOnly) {
     EXPECT_DOUBLE_EQ(window.ns_per_op, window.ns.at(0) / static_cast<double>(window.ops[0]));
 }
 
+// What one word lacks another has too much: added up, the two would be right.
+TEST(Defect, OneWordDoesNotMakeUpForAnother) {
+    Check sum;
+    sum.add(5, 5);
+    sum.add(2, 2);
+    EXPECT_EQ(sum.expected, 7u);
+    EXPECT_EQ(sum.found, 7u);
+    sum.add(4, 3);
+    sum.add(3, 4);
+    sum.add(9, 9);
+    EXPECT_EQ(sum.expected, 4u);
+    EXPECT_EQ(sum.found, 3u);
+}
+
 // All threads run before the window opens: a contender has operations in every window that it was part of.
 TEST(Defect, ContendersRunThroughTheWholeWindow) {
     if (usable().size() < 2)
