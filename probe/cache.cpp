@@ -302,7 +302,7 @@ Made make(const wire::Cell &cell, const Machine &machine) {
     if (!form || !loop)
         return {nullptr, "this probe has no loop over " + cell.form};
     if (!machine.has(form->needs))
-        return {nullptr, "this CPU lacks " + std::string(form->needs) + ", which form " + cell.form + " needs"};
+        return lacking(form->needs, cell);
     lw_cache_description chosen;
     lw_cache_describe(&chosen);
     if (chosen.clean == std::string_view("none"))

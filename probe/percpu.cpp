@@ -308,7 +308,7 @@ Made make(const wire::Cell &cell, const Machine &machine) {
         return {nullptr, "this architecture has no form " + cell.form + " of " + std::to_string(cell.width_bits) +
                              " bits for " + cell.operation};
     if (!machine.has(form->needs))
-        return {nullptr, "this CPU lacks " + std::string(form->needs) + ", which form " + cell.form + " needs"};
+        return lacking(form->needs, cell);
     if (loop->one_slot && slots != 1)
         throw wire::Invalid(cell.id() + ": " + cell.form + " has one word for each thread: slots=1");
     const char *why = "";

@@ -252,7 +252,7 @@ Made make(const wire::Cell &cell, const Machine &machine) {
     if (!form || !loops || !(form->operation == cell.operation || (grace && loops->update)))
         return {nullptr, "this probe has no loop of " + cell.form + " for " + cell.operation};
     if (!machine.has(form->needs))
-        return {nullptr, "this CPU lacks " + std::string(form->needs) + ", which form " + cell.form + " needs"};
+        return lacking(form->needs, cell);
     const bool lookup = form->operation == "readers_lookup" || cell.form == "lookup_empty";
     const char *empty = lookup ? "lookup_empty" : "readers_empty";
     return make_reader_subject(cell, *loops, *find_reader_loops(empty, machine.loop_place));

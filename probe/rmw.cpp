@@ -74,7 +74,7 @@ Made make(const wire::Cell &cell, const Machine &machine) {
     if (!form || !loop)
         return {nullptr, "this architecture has no form " + cell.form + " of " + std::to_string(cell.width_bits) + " bits"};
     if (!machine.has(form->needs))
-        return {nullptr, "this CPU lacks " + std::string(form->needs) + ", which form " + cell.form + " needs"};
+        return lacking(form->needs, cell);
     if (!cell.params.empty())
         throw wire::Invalid(cell.id() + ": operation " + cell.operation + " takes no parameters");
     const Rmw_loop *empty = find_rmw_loop("empty", cell.width_bits, machine.loop_place);

@@ -97,6 +97,11 @@ struct Made {
     std::string unavailable;
 };
 
+// The answer where a form's instructions are missing.
+inline Made lacking(std::string_view needs, const wire::Cell &cell) {
+    return {nullptr, "this CPU lacks " + std::string(needs) + ", which form " + cell.form + " needs"};
+}
+
 struct Family {
     std::string_view name;
     Made (*make)(const wire::Cell &, const Machine &);

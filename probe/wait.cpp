@@ -220,7 +220,7 @@ Made make(const wire::Cell &cell, const Machine &machine) {
     if (!form || form->operation != cell.operation)
         return {nullptr, "this architecture has no form " + cell.form + " for " + cell.operation};
     if (!machine.has(form->needs))
-        return {nullptr, "this CPU lacks " + std::string(form->needs) + ", which form " + cell.form + " needs"};
+        return lacking(form->needs, cell);
     if (cell.operation == "wait_woken" && (cell.contender != "same_line" || cell.threads != 2))
         throw wire::Invalid(cell.id() + ": a wake-up is between 2 threads on the same_line");
     if (cell.operation == "wait_hint" && (cell.contender != "none" || cell.threads != 1))

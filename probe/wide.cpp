@@ -383,7 +383,7 @@ Made make(const wire::Cell &cell, const Machine &machine) {
     if (!form || !loop)
         return {nullptr, "this architecture has no form " + cell.form + " of " + std::to_string(cell.width_bits) + " bits"};
     if (!machine.has(form->needs))
-        return {nullptr, "this CPU lacks " + std::string(form->needs) + ", which form " + cell.form + " needs"};
+        return lacking(form->needs, cell);
 #if defined(__i386__)
     const Plain plain = machine.has("sse2") ? Plain::vector : Plain::fallback;
 #elif defined(__x86_64__)
