@@ -8,7 +8,11 @@ same, or none of these.
   tests at 2.5 % each (Schuirmann 1987).
 - Of simulated cells nothing is tested: they differ, or are the same, where the whole band over
   draws of the constants says so.
-- *Undecided*: everything else, and how many launches would probably decide it."""
+- *Undecided*: everything else, and how many launches would probably decide it.
+
+The interval that is printed has the level at which the answer was given, so that it excludes no
+difference where a side is cheaper and never where it is undecided; what else rests on an interval,
+such as that a setting is nowhere worse, asks the one of 95 %."""
 
 from __future__ import annotations
 
@@ -16,7 +20,6 @@ import math
 from collections.abc import Iterable
 from typing import Any, Literal
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
@@ -48,6 +51,17 @@ def holm(contrasts: Iterable[Contrast | None]) -> list[float | None]:
     return adjusted
 
 
+def left_open(adjusted: Iterable[float | None], alpha: float) -> int:
+    """How many of a question's contrasts Holm's steps do not reject: at least one."""
+    return max(1, sum(p is not None and p >= alpha for p in adjusted))
+
+
+def level_of(c: Contrast, p: float, alpha: float, left: int) -> float:
+    """The level at which Holm's step judges one contrast, of which `p` is the adjusted p value: the
+    interval at that level excludes no difference where the step rejects it, and only there."""
+    return alpha * c.p / p if 0 < p < alpha else alpha / left
+
+
 class Judgement(Struct, frozen=True, kw_only=True):
     """A contrast and what may be said of it."""
 
@@ -59,12 +73,15 @@ class Judgement(Struct, frozen=True, kw_only=True):
     ``published`` (percentiles only); of files ``not_comparable``, and ``wrong``: right before and
     wrong now.  Empty otherwise."""
     contrast: Contrast | None
+    """With the interval of 95 %, or as the question has it."""
     p: float | None
     """Corrected over the question's family."""
     within: float | None
     """Of ``same``: what the interval shows the difference to be below, as a share or in ns."""
     same: float = 0.0
     """The tolerance of the answer: a difference below it, a share or ns, counts as the same."""
+    shown: Contrast | None = None
+    """The contrast with the interval that is printed, which agrees with the answer."""
 
     @property
     def cheaper(self) -> bool:
@@ -83,9 +100,15 @@ class Judgement(Struct, frozen=True, kw_only=True):
 
 
 def undecided(
-    why: str, contrast: Contrast | None = None, p: float | None = None, same: float = 0.0
+    why: str,
+    contrast: Contrast | None = None,
+    p: float | None = None,
+    same: float = 0.0,
+    shown: Contrast | None = None,
 ) -> Judgement:
-    return Judgement(answer="undecided", why=why, contrast=contrast, p=p, within=None, same=same)
+    return Judgement(
+        answer="undecided", why=why, contrast=contrast, p=p, within=None, same=same, shown=shown
+    )
 
 
 def judge(
@@ -98,28 +121,34 @@ def judge(
     fewest: int = FEWEST_LAUNCHES,
     count_small: bool = False,
     higher_is_better: bool = False,
+    left: int = 0,
 ) -> Judgement:
     """Cheaper, slower, same within `same` (a share, or ns) or undecided.
 
     `why` says why there is no contrast; `fewest` launches allow a claim; `count_small`: of
     programs, a difference that is shown counts even where it lies within `same`;
-    `higher_is_better`: of a metric of which more is what costs less."""
+    `higher_is_better`: of a metric of which more is what costs less; `left`: of contrasts that are
+    corrected together, as `left_open`, else the contrast's own interval is printed."""
     if contrast is None:
         return undecided(why or "no_figure", same=same)
     if contrast.over == "nothing":
-        return undecided("no_draws", contrast, p, same)
+        return undecided("no_draws", contrast, p, same, contrast)
     drawn = contrast.over == "draws"
+    shown = contrast
+    if left and p is not None:
+        shown = contrast.at(1 - level_of(contrast, p, alpha, left))
     if not contrast.enough(fewest):
         few = "one_launch" if contrast.launches < 2 else "few_launches"
-        return undecided(few, contrast, p, same)
-    judgement = undecided("model" if drawn else "wide", contrast, p, same)
+        return undecided(few, contrast, p, same, shown)
+    judgement = undecided("model" if drawn else "wide", contrast, p, same, shown)
     different = contrast.separate and (drawn or (p is not None and p < alpha))
     if contrast.farthest <= same and not (different and count_small):
-        return msgspec.structs.replace(judgement, answer="same", why="", within=contrast.farthest)
+        within = contrast.farthest
+        return replace(judgement, answer="same", why="", within=within, shown=contrast)
     if not different:
         return judgement
     cheaper = (contrast.value < contrast.neutral) != higher_is_better
-    return msgspec.structs.replace(judgement, answer="cheaper" if cheaper else "slower", why="")
+    return replace(judgement, answer="cheaper" if cheaper else "slower", why="")
 
 
 def detectable(c: Contrast, launches: int) -> float:
@@ -250,11 +279,11 @@ class Comparison(Judgement, frozen=True, kw_only=True):
     @property
     def difference(self) -> Interval | None:
         """First minus second, in ns; of medians of a metric in its unit, without an interval."""
-        if self.contrast is None:
+        if self.shown is None:
             return None
         if self.figure == "metric":
             return exactly(self.first.ns.median_ns - self.second.ns.median_ns)
-        return difference_ns(self.contrast, self.second.ns.median_ns)
+        return difference_ns(self.shown, self.second.ns.median_ns)
 
     @property
     def size(self) -> Interval | None:
@@ -280,17 +309,19 @@ class Comparison(Judgement, frozen=True, kw_only=True):
     def words(self) -> str:
         """The answer: ``48 to 52 % less``, ``the same within 2.1 %``, or ``undecided``, where the
         interval is known with what it leaves possible."""
-        c = self.contrast
+        c = self.shown
         if self.answer == "same":
             return f"the same within {numbers.within(self.within, c.scale)}"
         change = numbers.change_in_words(c.low, c.high, c.scale) if c else ""
         if self.differs:
             return change
+        if self.few_launches and change:
+            return f"undecided, {change} in {numbers.count(c.launches, 'launch', 'launches')}"
         return f"undecided, {change} remains possible" if change else "undecided"
 
     def change(self, behind: int = 1) -> str:
         """The same in signs: ``-52 to -48 %``; below 10 % with `behind` digits behind the point."""
-        c = self.contrast
+        c = self.shown
         return numbers.change(c.low, c.high, c.scale, behind) if c else ""
 
 

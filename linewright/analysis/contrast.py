@@ -23,6 +23,7 @@ from typing import Literal
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from linewright.analysis.intervals import (
     BAND,
@@ -49,8 +50,7 @@ Rounds = Mapping[str, Mapping[float, float]]
 
 
 class Contrast(Struct, frozen=True, kw_only=True):
-    """First over second (`scale` ``ratio``) or first minus second (``ns``), with a plain interval:
-    of 95 %, over draws of `BAND`."""
+    """First over second (`scale` ``ratio``) or first minus second (``ns``), with its interval."""
 
     scale: Scale
     value: float
@@ -74,11 +74,8 @@ class Contrast(Struct, frozen=True, kw_only=True):
     """What the interval is over: launches; draws of a simulated machine's constants, with the
     model's own error; or nothing, where two simulated figures are known and no draws: an exact
     value."""
-
-    @property
-    def confidence(self) -> float:
-        """What the interval holds; 0 where there is none."""
-        return {"launches": CONFIDENCE, "draws": BAND, "nothing": 0.0}[self.over]
+    confidence: float = CONFIDENCE
+    """What the interval holds; 0 where there is none."""
 
     def enough(self, launches: int) -> bool:
         """Whether a claim may rest on it: on as many launches, or on draws, which need none."""
@@ -126,16 +123,29 @@ class Contrast(Struct, frozen=True, kw_only=True):
         test than their own (Schenker and Gentleman 2001)."""
         return self.high < other.low
 
-    def with_variance(
-        self, variance: float, degrees: float, confidence: float = CONFIDENCE
-    ) -> Contrast:
+    def with_variance(self, variance: float, degrees: float) -> Contrast:
         """The same with another variance of one launch's mean; a tenth of a degree is exact enough
         and keeps quantiles in the cache."""
         degrees = math.floor(10 * min(degrees, 1e4)) / 10
         return _contrast(
             self.scale, self.mean, math.sqrt(variance), self.leverage, degrees, self.launches,
-            self.paired, (self.residual, self.residual_degrees), confidence,
+            self.paired, (self.residual, self.residual_degrees),
         )  # fmt: skip
+
+    def at(self, confidence: float) -> Contrast:
+        """The same with Student's interval of another confidence; a band over draws stays."""
+        if self.over != "launches":
+            return self
+        low, high = _ends(self.scale, self.mean, self.error, self.degrees, confidence)
+        return replace(self, low=low, high=high, confidence=confidence)
+
+
+def _ends(
+    scale: Scale, mean: float, error: float, degrees: float, confidence: float
+) -> tuple[float, float]:
+    reach = t_quantile(degrees, (1 + confidence) / 2) * error
+    ends = mean - reach, mean + reach
+    return (bounded_exp(ends[0]), bounded_exp(ends[1])) if scale == "ratio" else ends
 
 
 def _contrast(
@@ -147,16 +157,13 @@ def _contrast(
     launches: int,
     paired: bool,
     residual: tuple[float, float] = (0.0, 0.0),
-    confidence: float = CONFIDENCE,
 ) -> Contrast:
     error = spread * leverage
-    reach = t_quantile(degrees, (1 + confidence) / 2) * error
     p = 2 * t_cdf(degrees, -abs(mean) / error) if error > 0 else float(mean == 0)
-    ends = (mean, mean - reach, mean + reach)
-    value, low, high = map(bounded_exp, ends) if scale == "ratio" else ends
+    low, high = _ends(scale, mean, error, degrees, CONFIDENCE)
     return Contrast(
         scale=scale,
-        value=value,
+        value=bounded_exp(mean) if scale == "ratio" else mean,
         low=low,
         high=high,
         launches=launches,
@@ -275,6 +282,7 @@ def signed_rank(
         spread=(high - low) / deviations * math.sqrt(n) if bounded else float(d.std()),
         leverage=1 / math.sqrt(n),
         degrees=n - 1,
+        confidence=confidence,
     )
 
 
@@ -421,6 +429,7 @@ def over_draws(first: Summary, second: Summary, scale: Scale, value: float) -> C
         scale=scale, value=value, low=min(reach), high=max(reach),
         launches=min(first.launches, second.launches), paired=True, p=1.0, spread=0.0, leverage=0.0,
         degrees=math.inf, over="draws" if found.size else "nothing",
+        confidence=BAND if found.size else 0.0,
     )  # fmt: skip
 
 

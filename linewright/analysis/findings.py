@@ -100,7 +100,7 @@ class OpenQuestion(Struct, frozen=True, kw_only=True):
     def possible(self) -> tuple[float, float, str]:
         """What the widest of the intervals leaves possible, with its scale: of the ratios, or where
         there are none of the first difference."""
-        contrasts = [c.contrast for c in self.comparisons]
+        contrasts = [c.shown for c in self.comparisons]
         ratios = [c for c in contrasts if c.scale == "ratio"] or contrasts[:1]
         return min(c.low for c in ratios), max(c.high for c in ratios), ratios[0].scale
 

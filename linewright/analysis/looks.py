@@ -33,8 +33,7 @@ def at_look(judgement: Judgement, alpha: float) -> Judgement:
     c = judgement.contrast
     if c is None:
         return judgement
-    sure = c.with_variance(c.spread**2, c.degrees, SURE)
-    return judge(sure, judgement.p, alpha=LOOK * alpha, same=judgement.same)
+    return judge(c.at(SURE), judgement.p, alpha=LOOK * alpha, same=judgement.same)
 
 
 def open_cells(summaries: Sequence[Summary]) -> set[str]:

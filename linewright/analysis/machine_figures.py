@@ -309,8 +309,8 @@ class Price(Struct, frozen=True, kw_only=True):
     @property
     def ratio(self) -> Contrast | None:
         """The ratio with its interval; None where there is none."""
-        c = self.versus.contrast if self.versus else None
-        return c if c and c.confidence > 0 and 0 < c.low <= c.high < math.inf else None
+        c = self.versus.shown if self.versus else None
+        return c if c and c.over != "nothing" and 0 < c.low <= c.high < math.inf else None
 
     @property
     def few(self) -> bool:
@@ -374,7 +374,7 @@ def _over_one_atomic(
         [contrast_of(own, base, "issue") for own, base in pairs],
         [noise_group_of(own.cell) for own, _ in pairs],
     )
-    shared, asked, answers = {a.ids: a.contrast for a in known}, QUESTIONS["price"], {}
+    shared, asked, answers = {a.ids: a.shown for a in known}, QUESTIONS["price"], {}
     for (own, base), pooled in zip(pairs, found, strict=True):
         c = shared.get((own.id, base.id), pooled)
         judgement = judge(c, c and c.p, alpha=asked.alpha, same=asked.same.share)

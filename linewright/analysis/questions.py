@@ -27,6 +27,7 @@ from linewright.analysis.comparison import (
     compared,
     holm,
     judge,
+    left_open,
     policy_of,
     side_of,
     undecided,
@@ -369,13 +370,15 @@ def ask(question: str, summaries: Sequence[Summary]) -> list[Comparison]:
             kind_of,
         )
         ps = holm(contrasts)
+    left = 0 if asked.by_itself else left_open(ps, asked.alpha)
     answers = []
     for (first, second), figure, c, p in zip(found, figures, contrasts, ps, strict=True):
         ns = second.exposed.median_ns if second.exposed else 0.0
         same = asked.same.of(figure, second.cell.contender == "same_line", ns)
         judgement = judge(
-            c, p, alpha=asked.alpha, same=same, why=lacking(first, second), fewest=asked.fewest
-        )
+            c, p, alpha=asked.alpha, same=same, why=lacking(first, second), fewest=asked.fewest,
+            left=left,
+        )  # fmt: skip
         if asked.percentiles and first.published and second.published:
             judgement = judge_percentiles(first, second)
         sides = side_of(first, figure), side_of(second, figure)
@@ -404,6 +407,6 @@ def judge_percentiles(first: Summary, second: Summary) -> Judgement:
         degrees=0.0,
     )  # fmt: skip
     if not contrast.separate:
-        return undecided("published", contrast)
+        return undecided("published", contrast, shown=contrast)
     answer = "cheaper" if contrast.value < 1 else "slower"
-    return Judgement(answer=answer, why="", contrast=contrast, p=None, within=None)
+    return Judgement(answer=answer, why="", contrast=contrast, p=None, within=None, shown=contrast)

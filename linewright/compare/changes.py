@@ -21,6 +21,7 @@ from linewright.analysis.comparison import (
     compared,
     holm,
     judge,
+    left_open,
     side_of,
 )
 from linewright.analysis.contrast import Contrast, ancova, over_draws, paired_t, welch_t
@@ -153,7 +154,7 @@ def _exact_row(pair: _CellInBoth) -> Comparison:
     if c.over == "nothing":
         differs = "cheaper" if c.value < c.neutral else "slower"
         answer = "same" if abs(c.value - c.neutral) <= same else differs
-        judgement = Judgement(answer=answer, why="", contrast=c, p=None, within=None)
+        judgement = Judgement(answer=answer, why="", contrast=c, p=None, within=None, shown=c)
     return _of_cells(pair, judgement, "simulations")
 
 
@@ -172,10 +173,11 @@ def compare(
     known = {c.context_id: c for c in contexts}
     left = _by_id(before, "before")
     sides = [_pairs(left, _by_id(after, "after"), known) for after in afters]
-    ps = iter(holm(pair.contrast for side in sides for pair in side))
-    exact = simulated(known.values())
+    ps = holm(pair.contrast for side in sides for pair in side)
+    left = {name: left_open(ps, QUESTIONS[name].alpha) for name in ("turns", "sequence")}
+    own, exact = iter(ps), simulated(known.values())
     rows = [
-        [_exact_row(pair) if exact else _row(pair, next(ps), same) for pair in side]
+        [_exact_row(pair) if exact else _row(pair, next(own), same, left) for pair in side]
         for side in sides
     ]
     return [sorted(side, key=_weight) for side in rows]
@@ -234,7 +236,13 @@ def _excess(shared: Sequence[tuple[Summary, Summary]]) -> dict[tuple, Component]
     }
 
 
-def _row(pair: _CellInBoth, p: float | None = None, same: float = 0.0) -> Comparison:
+def _row(
+    pair: _CellInBoth,
+    p: float | None = None,
+    same: float = 0.0,
+    left: Mapping[str, int] | None = None,
+) -> Comparison:
+    """`left`: by question, as of `left_open`."""
     a, b, c = pair.before, pair.after, pair.contrast
     before = side_of(a, pair.figure).ns
     why = "one_launch" if min(len(s.of_launches("issue_ns")) for s in (a, b)) < 2 else ""
@@ -243,7 +251,9 @@ def _row(pair: _CellInBoth, p: float | None = None, same: float = 0.0) -> Compar
     question = "sequence" if c and a.machine_id == b.machine_id and not c.paired else "turns"
     asked = QUESTIONS[question]
     bound = replace(asked.same, share=same).of(pair.figure, ns=before.median_ns if before else 0.0)
-    return _of_cells(pair, judge(c, p, alpha=asked.alpha, same=bound, why=why), question)
+    of_all = left[question] if left else 0
+    judgement = judge(c, p, alpha=asked.alpha, same=bound, why=why, left=of_all)
+    return _of_cells(pair, judgement, question)
 
 
 def _of_cells(pair: _CellInBoth, judgement: Judgement, question: str) -> Comparison:

@@ -131,7 +131,7 @@ def outcome(row: Comparison) -> str:
 def exceeds(row: Comparison, share: float, higher_is_better: bool, surely: bool = True) -> bool:
     """Whether the whole interval shows that the first side costs more by more than a share; not
     `surely`: whether the interval leaves that possible."""
-    c = row.contrast
+    c = row.shown
     if row.few_launches and not surely:
         return True
     if c is None:

@@ -19,6 +19,7 @@ from linewright.analysis.comparison import (
     exactly,
     holm,
     judge,
+    left_open,
 )
 from linewright.analysis.contrast import Contrast, welch_t
 from linewright.analysis.control import cycles_of_two
@@ -64,7 +65,8 @@ def compare_boots(
     for other, unlike in zip(others, differing, strict=True):
         refuse(baseline.path, other.path, unlike)
     found = [_pairs(baseline, other) for other in others]
-    ps = iter(holm(pair.contrast for side in found for pair in side))
+    ps = holm(pair.contrast for side in found for pair in side)
+    left, own = left_open(ps, QUESTIONS["boots"].alpha), iter(ps)
     names = [s.name for s in baseline.sessions[0].settings]
     return ComparedFiles(
         higher_is_better=baseline.sessions[0].higher_is_better,
@@ -80,7 +82,7 @@ def compare_boots(
                 unlike=unlike,
                 failed={pair.setting: pair.failed for pair in pairs if any(pair.failed)},
                 few_boots=not all(pair.by_boot for pair in pairs),
-                rows=[_row(pair, baseline.sessions[0], next(ps)) for pair in pairs],
+                rows=[_row(pair, baseline.sessions[0], next(own), left) for pair in pairs],
             )
             for other, unlike, pairs in zip(others, differing, found, strict=True)
         ],
@@ -158,7 +160,7 @@ def _values(file: TrialFile, setting: str) -> list[list[float]]:
     return list(answer.values())
 
 
-def _row(pair: _SettingInBoth, session: Session, p: float | None) -> Comparison:
+def _row(pair: _SettingInBoth, session: Session, p: float | None, left: int) -> Comparison:
     c, a, b = pair.contrast, pair.before, pair.after
     asked, why, obstacle = QUESTIONS["boots"], "", None
     if c is None:
@@ -167,7 +169,7 @@ def _row(pair: _SettingInBoth, session: Session, p: float | None) -> Comparison:
         obstacle = Obstacle("runs_fail" if fails else "few_runs")
     judgement = judge(
         c, p, alpha=asked.alpha, same=asked.same.share, why=why, fewest=asked.fewest,
-        count_small=asked.count_small, higher_is_better=session.higher_is_better,
+        count_small=asked.count_small, higher_is_better=session.higher_is_better, left=left,
     )  # fmt: skip
     sides = (Side(id=pair.setting, form=pair.setting, ns=exactly(value)) for value in (b, a))
     return compared(judgement, "boots", *sides, "metric", obstacle)

@@ -90,7 +90,7 @@ def _instead(
     for names, (family, do) in texts.items():
         if a := cheaper_instead(m, names, alone=names == COUNTERS):
             one, other = _either(a.first.figures_ns), _either(a.second.figures_ns)
-            less = numbers.times(a.contrast.low, a.contrast.high)
+            less = numbers.times(a.shown.low, a.shown.high)
             text, cells = f"{do}: {one} vs {other} ns {sharers_of(a.first)} ({less})", a.ids
             if names == READERS:
                 updater = updater_of_readers(m)
@@ -112,7 +112,7 @@ def _updater(updater: Summary | None) -> str:
 
 def _first_guess(m: MachineAnswers) -> Iterator[Sentence]:
     if a := first_guess(m):
-        c = a.here.contrast
+        c = a.here.shown
         less = numbers.change_in_words(1 / c.high, 1 / c.low, "ratio")
         figures, but = instead_text(a.here, reverse=True), _but(a, reverse=True)
         text = f"read before the first CAS, alone: {figures} ({less}){but}"

@@ -308,7 +308,7 @@ def _costs(
     ratios = {
         r.first.form: numbers.estimate(c.value, c.low, c.high)
         for r in scaling
-        if (c := r.contrast) and r.situation.param("read_delay", 0) == delay
+        if (c := r.shown) and r.situation.param("read_delay", 0) == delay
     }
     by_form = {
         form: {readers_of(s.cell): s for s in own}

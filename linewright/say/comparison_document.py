@@ -11,7 +11,7 @@ from typing import Any
 from linewright import numbers
 from linewright.analysis.comparison import Comparison
 from linewright.analysis.contrast import Contrast
-from linewright.analysis.intervals import BAND, CONFIDENCE
+from linewright.analysis.intervals import BAND
 from linewright.analysis.summary import grouped
 from linewright.compare.compared_files import (
     ComparedFile,
@@ -134,7 +134,7 @@ def limits(comparison: ComparedFiles, side: ComparedFile) -> list[Sentence]:
     were taken."""
     open_rows = [row for row in side.rows if outcome(row) == "undecided"]
     few = [row for row in open_rows if row.few_launches]
-    ratios = [row for row in open_rows if _ratio(row)]
+    ratios = [row for row in open_rows if _ratio(row) and not row.few_launches]
     answer = []
     if ratios:
         low, high = min(_ratio(row).low for row in ratios), max(_ratio(row).high for row in ratios)
@@ -278,8 +278,9 @@ _PARTS = {
     "Not comparable, and why": ("not_comparable",),
 }
 _RULE = (
-    "Intervals are of the ratio, 95 % each; a row is called different only where its p value, "
-    "corrected by Holm for every row of every file, is below 0.05."
+    "Intervals are of the ratio. What is called the same has one of 95 %; those of all other rows "
+    "are corrected by Holm for every row of every file, as the answer is, so that an interval "
+    "without 1 is a row that differs."
 )
 
 _BAND_RULE = (
@@ -343,9 +344,7 @@ def _columns(comparison: ComparedFiles, p: bool, page: bool = False) -> list[Col
 
 
 def _change_heading(comparison: ComparedFiles) -> str:
-    if comparison.exact and not comparison.drawn:
-        return "change"
-    return f"change, {100 * (BAND if comparison.drawn else CONFIDENCE):.0f} %"
+    return f"change, {100 * BAND:.0f} %" if comparison.drawn else "change"
 
 
 def _table_of(
@@ -368,7 +367,7 @@ def label_of(comparison: ComparedFiles) -> Callable[[Comparison], str]:
 
 def _ratio(row: Comparison) -> Contrast | None:
     """After over before; None of exposed costs, which are compared by their difference."""
-    c = row.contrast
+    c = row.shown
     return c if c and c.scale == "ratio" else None
 
 

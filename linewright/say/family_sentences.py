@@ -264,7 +264,7 @@ def _at(found: ApartAnswers, distances: Container[int], answer: Answer) -> list[
 def _worst_text(found: ApartAnswers) -> str:
     """What the largest distance that is too near costs the kind that it costs most."""
     near = max(_at(found, [found.too_near], "slower"), key=lambda d: d.contrast.value)
-    c = near.contrast
+    c = near.shown
     times = numbers.about_times(c.value, c.low, c.high)
     return f"{who(near.first)} {times} as much ({instead_text(near)})"
 
@@ -283,7 +283,7 @@ def _neighbour(found: ApartAnswers, m: MachineAnswers) -> Iterator[Sentence]:
         text += f"at most {bound} more than words across two pairs"
     elif found.neighbour == "matters":
         pairs = [max(pairs, key=lambda p: (p.slower, p.contrast.value))]
-        (worst,), c = pairs, pairs[0].contrast
+        (worst,), c = pairs, pairs[0].shown
         times = numbers.about_times(c.value, c.low, c.high)
         text = f"the other line of a pair matters: {at}, {who(worst.first)} take "
         text += f"{numbers.quantity(worst.first.ns.median_ns, 'ns')} inside a pair of lines and "
@@ -361,7 +361,7 @@ def _scaling(readers: int, flat: Sequence[Comparison], grows: Sequence[Compariso
         text = f"{names} cost each reader the same as alone, within "
         clauses.append(Clause(text=f"{text}{QUESTIONS['readers'].same.share:.0%}"))
     if grows:
-        ratios = {r.first.form: r.contrast for r in grows}
+        ratios = {r.first.form: r.shown for r in grows}
         parts = [
             f"{form} {numbers.about_times(r.value, r.low, r.high)}" for form, r in ratios.items()
         ]

@@ -126,7 +126,7 @@ def _versus(entry: Entry, shared: str) -> str | TableCell:
     versus = entry.versus
     if versus is None:
         return ""
-    ends = versus.contrast
+    ends = versus.shown
     known = {"low": ends.low, "high": ends.high} if ends else {}
     if versus.answer in ("same", "slower"):
         sign = "=" if versus.answer == "same" else "more"

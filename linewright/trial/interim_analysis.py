@@ -27,6 +27,8 @@ from linewright.analysis.comparison import (
     holm,
     judge,
     launches_needed,
+    left_open,
+    level_of,
 )
 from linewright.analysis.contrast import signed_rank
 from linewright.analysis.intervals import Mode, finite, median, modes, normal_cdf, normal_quantile
@@ -160,14 +162,13 @@ def _compare(runs: MetricByRound, alpha: float, higher_is_better: bool) -> list[
     )
     found = [signed_rank(own, baseline) for own in others]
     adjusted = holm(found)
-    left = sum(p is not None and p >= alpha for p in adjusted)
+    left = left_open(adjusted, alpha)
     first, asked = _side(next(iter(runs)), baseline), QUESTIONS["trial"]
     answers = []
     for name, own, c, p in zip(list(runs)[1:], others, found, adjusted, strict=True):
         if c:
-            # The level at which Holm's step judges this one: interval and claim then agree.
-            confidence = 1 - (alpha or ALPHA) * (c.p / p if p < alpha else 1 / left)
-            c = signed_rank(own, baseline, confidence)
+            level = level_of(c, p, alpha, left) if alpha else ALPHA / left
+            c = signed_rank(own, baseline, 1 - level)
         judgement = judge(
             c, p, alpha=alpha, same=asked.same.share if alpha else 0.0,
             count_small=asked.count_small, higher_is_better=higher_is_better,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from linewright.analysis.comparison import FEWEST_LAUNCHES, holm, judge
+from linewright.analysis.comparison import FEWEST_LAUNCHES, holm, judge, left_open, level_of
 from linewright.analysis.contrast import ancova, paired_t, paired_t_by_rounds, signed_rank, welch_t
 from linewright.analysis.control import (
     MOST_DEGREES,
@@ -325,6 +325,42 @@ def test_the_four_answers(low, high, answer, why):
     assert (judgement.slower, judgement.cheaper) == (answer == "slower", answer == "cheaper")
     if answer == "same":
         assert judgement.within == pytest.approx(max(high - 1, 1 / low - 1), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "answer"),
+    [
+        (1.01, 1.30, "undecided"),  # without a correction the interval holds no 1
+        (0.96, 1.30, "undecided"),
+        (0.20, 0.30, "cheaper"),
+        (3.00, 4.00, "slower"),
+        (1.01, 1.04, "same"),
+    ],
+)
+def test_the_interval_that_is_printed_agrees_with_the_answer(low, high, answer):
+    found = [contrast_of(low, high), *(contrast_of(0.8, 1.2 + n / 100) for n in range(9))]
+    ps = holm(found)
+    judgement = judge(found[0], ps[0], alpha=0.05, same=0.05, left=left_open(ps, 0.05))
+    assert judgement.answer == answer and judgement.contrast is found[0]
+    shown = judgement.shown
+    if answer == "same":
+        assert shown is found[0] and judgement.within == shown.farthest
+    else:
+        assert shown.separate == judgement.differs
+        assert shown.low < found[0].low and shown.high > found[0].high
+        assert shown.confidence == pytest.approx(0.995, abs=1e-9), "five in a hundred over ten"
+        assert shown.p == found[0].p and shown.value == found[0].value
+
+
+def test_levels_are_those_of_holms_steps():
+    """The second of three that differ is judged with two left, and what is open with all of it."""
+    ps = [0.001, 0.02, 0.3, 0.4]
+    found = [msgspec.structs.replace(contrast_of(0.9, 1.1), p=p) for p in ps]
+    adjusted = holm(found)
+    left = left_open(adjusted, 0.07)
+    assert left == 2
+    levels = [level_of(c, p, 0.07, left) for c, p in zip(found, adjusted, strict=True)]
+    assert levels == [pytest.approx(0.07 / n) for n in (4, 3, 2, 2)]
 
 
 def test_nothing_is_claimed_with_few_launches_or_none():
