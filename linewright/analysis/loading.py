@@ -44,7 +44,7 @@ atomics on arm64 take 4 to 20); a trip to a home node takes more."""
 FAR_TIMES = 2.0
 """An instruction that behaves as if performed at the interconnect costs at least this many times as
 much as the prefetched one."""
-PREFETCHES = ("prfm_strm", "prfm_keep")
+REFERENCE_PREFETCHES = ("prfm_strm", "prfm_keep")
 """What asks for the line in the reference, the first of them that was measured."""
 FEWEST_WINDOWS = 3
 """Windows on one line, of both forms, before anything is said of that line: one window is no
@@ -109,7 +109,7 @@ def near_far(contexts: Mapping[str, Context], summaries: Iterable[Summary]) -> l
     answers = []
     for key, s in cells.items():
         if key in behind:
-            rank = lambda b: PREFETCHES.index(made_of(b.cell.form).prefetch)
+            rank = lambda b: REFERENCE_PREFETCHES.index(made_of(b.cell.form).prefetch)
             cycle_ns = max(contexts[i].cycle_ns for i in s.context_ids if i in contexts)
             answers.append(_core(s, min(behind[key], key=rank), cycle_ns))
     return answers

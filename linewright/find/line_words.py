@@ -33,8 +33,6 @@ _NAME_LENGTH = 15
 """Characters of a thread's name that the kernel keeps."""
 MOST_FIELDS = 4
 """Fields that one thread's bytes, or objects of one type, are named by."""
-MOST_PARTS = 4
-"""Parts of a type that are drawn on lines of their own."""
 MOST_USERS = 16
 """Users of a line that the picture tells apart."""
 

@@ -63,7 +63,7 @@ REMEDIES = {
 }
 """By what is cheaper than what (forms, or operations): the family that is spoken of, and what to
 do."""
-PREFETCHES = {"PREFETCHW": ("prefetchw",), "PRFM": ("prfm_keep", "prfm_strm")}
+_SPOKEN_OF = {"PREFETCHW": ("prefetchw",), "PRFM": ("prfm_keep", "prfm_strm")}
 """Prefetches by the name under which they are spoken of."""
 
 
@@ -149,7 +149,7 @@ def _but(a: FormAdvice, reverse: bool = False) -> str:
 
 def _prefetches(m: MachineAnswers) -> Iterator[Sentence]:
     """What a prefetch for write in front of the default gains, where it gains nothing alone."""
-    for name, prefetches in PREFETCHES.items():
+    for name, prefetches in _SPOKEN_OF.items():
         found = useless_prefetch(m, prefetches)
         if found is None:
             continue

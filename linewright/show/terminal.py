@@ -498,7 +498,6 @@ def _short(title: str, room: int) -> str:
     return f"{title[: room - len(mark) - 1]}…{mark}"
 
 
-BarRow = Sequence[str | TableCell]
 SHORTEST_BAR = 12
 """Columns below which no bars are drawn."""
 

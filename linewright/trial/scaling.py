@@ -17,6 +17,7 @@ from typing import Literal
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from linewright.analysis.comparison import Comparison
 from linewright.analysis.contrast import signed_rank_interval
@@ -117,7 +118,7 @@ def scaling(session: Session, samples: Sequence[ProgramRun], verdict: TrialVerdi
     found = Scaling(threads=threads, throughput=ratios, seen=seen, law=None, why="")
     rates = throughputs(session, session.runs(samples))
     law, why = _law(found, rates, session, verdict)
-    return Scaling(threads=threads, throughput=ratios, seen=seen, law=law, why=why)
+    return replace(found, law=law, why=why)
 
 
 def _ratio(c: Comparison) -> Estimate | None:

@@ -28,7 +28,7 @@ ARM64 = {
 }
 """Forms of which the form table does not say what they are made of: of the others the loop is held
 to what it says."""
-PREFETCHES = {
+PREFETCH_INSTRUCTIONS = {
     "prefetchw": "prefetchw",
     "prfm_keep": "prfm pstl1keep",
     "prfm_strm": "prfm pstl1strm",
@@ -40,7 +40,7 @@ def expected(arch: str, form: str) -> list[str]:
     plain one's."""
     made, others = made_of(form), ARM64 if arch == "arm64" else X86
     if made.prefetch:
-        return [PREFETCHES[made.prefetch], *expected(arch, made.base)]
+        return [PREFETCH_INSTRUCTIONS[made.prefetch], *expected(arch, made.base)]
     if form in others:
         return others[form]
     load, swap = ("ldr", "cas") if arch == "arm64" else ("mov", "lock cmpxchg")

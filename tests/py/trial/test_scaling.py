@@ -18,6 +18,7 @@ from linewright.say.document import render_all
 from linewright.trial import engine, named_settings, scaling
 from linewright.trial.runner import RunOutcome
 from linewright.trial.trial_file import Session, TrialSetting
+from support import trial_samples
 from support.helper import runs
 
 NUMBERS = (1, 2, 4, 8)
@@ -26,31 +27,11 @@ ALPHA = 0.05
 
 def session(numbers=NUMBERS, **changes) -> Session:
     """A session of these numbers of threads on a machine with a CPU for each."""
-    fields = dict(
-        linewright_trial=1,
-        session="00000000000000aa",
-        started_utc="2026-01-01T00:00:00Z",
-        tool_version="0",
-        command=["p"],
-        metric="wall",
-        unit="s",
-        higher_is_better=False,
-        settings=[
-            TrialSetting(name=f"{n} threads", environment={}, command=["p", str(n)], threads=n)
-            for n in numbers
-        ],
-        planned_rounds=20,
-        precision=1e-9,
-        warmup_rounds=1,
-        seed=1,
-        arch="x86_64",
-        cpu_model="m",
-        cpus=64,
-        kernel="k",
-        boot_id="boot",
-        boot_parameters="",
-    )
-    return Session(**(fields | changes))
+    settings = [
+        TrialSetting(name=f"{n} threads", environment={}, command=["p", str(n)], threads=n)
+        for n in numbers
+    ]
+    return trial_samples.session(settings, **{"cpus": 64} | changes)
 
 
 def law(sigma: float, kappa: float):

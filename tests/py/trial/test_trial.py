@@ -32,7 +32,7 @@ from linewright.trial import engine, named_settings, runner, trial_file, trial_p
 from linewright.trial.interim_analysis import fewest_rounds
 from linewright.trial.runner import Interruption, RunOutcome
 from linewright.trial.trial_file import ProgramRun, Session, TrialSetting
-from support import waiting
+from support import trial_samples, waiting
 from support.command_lines import go_on
 from support.helper import here, runs, under
 from support.places import ROOT
@@ -43,28 +43,8 @@ on_x86 = pytest.mark.skipif(
 
 
 def session(names=("a", "b"), **changes) -> Session:
-    fields = dict(
-        linewright_trial=1,
-        session="00000000000000aa",
-        started_utc="2026-01-01T00:00:00Z",
-        tool_version="0",
-        command=["p"],
-        metric="wall",
-        unit="s",
-        higher_is_better=False,
-        settings=[TrialSetting(name=n, environment={"WHICH": n}) for n in names],
-        planned_rounds=20,
-        precision=1e-9,
-        warmup_rounds=1,
-        seed=1,
-        arch="x86_64",
-        cpu_model="m",
-        cpus=2,
-        kernel="k",
-        boot_id="boot",
-        boot_parameters="",
-    )
-    return Session(**(fields | changes))
+    named = [TrialSetting(name=n, environment={"WHICH": n}) for n in names]
+    return trial_samples.session(changes.pop("settings", named), **changes)
 
 
 def outcome(value, reason="", code=0) -> RunOutcome:
