@@ -50,7 +50,7 @@ Answers = Mapping[tuple[str, str], tuple[Judgement, float]]
 def answers(path: Path) -> Answers:
     contexts, records = files.read(str(path), lambda text: None)
     return {
-        (r.first.id, f.default_id): (r, f.default_ns.median_ns)
+        (r.first.id, f.side.id): (r, f.side.ns.median_ns)
         for f in findings(summarise(contexts, records))
         for r in f.rows
     }

@@ -15,7 +15,7 @@ from linewright.analysis.contrast import paired_t
 from linewright.analysis.questions import QUESTIONS, Candidates, ask, candidates
 from linewright.analysis.summary import Summary, figure_of, grouped, machines_of
 from linewright.forms import made_of
-from linewright.schema import Interval, Situation
+from linewright.schema import Situation
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -46,20 +46,8 @@ class Finding(Struct, frozen=True, kw_only=True):
         return self.side.form
 
     @property
-    def default_id(self) -> str:
-        return self.side.id
-
-    @property
-    def default_ns(self) -> Interval:
-        return self.side.ns
-
-    @property
     def situation(self) -> Situation:
         return self.side.situation
-
-    @property
-    def cpu(self) -> int:
-        return self.side.cpu
 
     @property
     def best(self) -> Comparison | None:

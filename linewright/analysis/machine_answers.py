@@ -543,8 +543,8 @@ def far_add(m: MachineAnswers) -> FarAdd | None:
     alone = [f for f in m.findings if f.operation == "add" and f.situation.contender == "none"]
     for f in alone:
         forms = [r.first.form for r in f.rows if r.first.id in far]
-        hidden = [] if f.default_id in far else [_same_at(alone, form) for form in forms]
-        forms += [f.default] * (f.default_id in far)
+        hidden = [] if f.side.id in far else [_same_at(alone, form) for form in forms]
+        forms += [f.default] * (f.side.id in far)
         if forms and not f.situation.work_iters:
             shown = [max(own) for own in hidden] if hidden and all(hidden) else []
             at = max((work for work, *_ in shown), default=0)

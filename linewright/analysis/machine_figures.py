@@ -209,7 +209,7 @@ def _versus(default: Summary, operation: str, m: MachineAnswers) -> Comparison |
     found = [
         row
         for f in m.of_width
-        if f.operation == operation and f.default_id == default.id
+        if f.operation == operation and f.side.id == default.id
         for row in f.rows
         if made_of(row.first.form).loop == made_of(default.cell.form).loop
     ] + [

@@ -318,11 +318,11 @@ def core_types(
     They rest on the machine's corrected findings and make no comparison of their own.
     """
     described = {c.cpu: (c.midr, c.capacity) for context in contexts for c in context.cpus}
-    groups = grouped((f for f in found if f.cpu in described), lambda f: described[f.cpu])
+    groups = grouped((f for f in found if f.side.cpu in described), lambda f: described[f.side.cpu])
     answers = []
     for (midr, capacity), members in sorted(groups.items(), key=lambda item: -item[0][1]):
         own = choices(members, default)
-        cpus = sorted({f.cpu for f in members})
+        cpus = sorted({f.side.cpu for f in members})
         answers.append(
             CoreType(midr=midr, capacity=capacity, cpus=cpus, choices=own, setting=setting_of(own))
         )

@@ -105,7 +105,7 @@ def _answers(s: Summary, m: MachineAnswers) -> Iterator[Sentence]:
     """What comparisons with the default form say of a cell, or of the others where it is the
     default."""
     for f in m.findings:
-        if f.default_id == s.id and f.rows:
+        if f.side.id == s.id and f.rows:
             others = "; ".join(f"{row.first.form} {_answer_text(row)}" for row in f.rows)
             text = f"It is the default for {f.operation}, which others are compared with: {others}."
             yield sentence_as_written(text, f.ids)
@@ -113,7 +113,7 @@ def _answers(s: Summary, m: MachineAnswers) -> Iterator[Sentence]:
             if row.first.id == s.id:
                 answer = _answer_text(row)
                 text = f"Against {f.default}, the default for {f.operation}: {answer}."
-                yield sentence_as_written(text, (f.default_id, row.first.id))
+                yield sentence_as_written(text, (f.side.id, row.first.id))
 
 
 def _answer_text(c: Comparison) -> str:

@@ -262,7 +262,7 @@ def at_the_interconnect(m: MachineAnswers) -> list[Sentence]:
     f, far, hidden_at, hidden_ids = found
     rows = [r for r in f.rows if r.first.form in far]
     figures = [(r.first.form, r.first.ns.median_ns) for r in rows] + [
-        (f.default, f.default_ns.median_ns)
+        (f.default, f.side.ns.median_ns)
     ]
     (first, ns), *others = [(name, numbers.figure(ns)) for name, ns in figures]
     takes = numbers.join([f"{first} {ns} ns", *(f"{name} {ns}" for name, ns in others)])
@@ -272,7 +272,7 @@ def at_the_interconnect(m: MachineAnswers) -> list[Sentence]:
     text = f"{who} {verb} {FAR}: back to back, {takes}"
     if hidden_at:
         text += f"; with {hidden_at} units of work around each they cost the same"
-    return [sentence(text, "one_line", (f.default_id, *(r.first.id for r in rows), *hidden_ids))]
+    return [sentence(text, "one_line", (f.side.id, *(r.first.id for r in rows), *hidden_ids))]
 
 
 def topics(m: MachineAnswers) -> list[Topic]:

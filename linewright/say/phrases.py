@@ -253,7 +253,7 @@ def answer_text(f: Finding) -> str:
     """What is shown at one point, and what is undecided there."""
     if f.published:
         own = [
-            (f.default_ns.median_ns, f.default),
+            (f.side.ns.median_ns, f.default),
             *((r.first.ns.median_ns, r.first.form) for r in f.rows),
         ]
         (first, _), *_, (last, _) = ranked = sorted(own)
@@ -298,7 +298,7 @@ def rate_text(lost: tuple[float, float] | None, name: str) -> str:
 
 def default_text(f: Finding) -> str:
     """What the default takes."""
-    return f"{f.default} takes {figure_text(f.default_ns.median_ns, f)}"
+    return f"{f.default} takes {figure_text(f.side.ns.median_ns, f)}"
 
 
 def more_text(judgements: Sequence[Judgement], asked: int = 0) -> str:
@@ -344,7 +344,7 @@ def runs_of(sweep: Sequence[Finding]) -> list[list[Finding]]:
 
 def by_caller(found: Iterable[Finding]) -> list[list[Finding]]:
     """Findings of one caller in one situation on one CPU, by rising work."""
-    sweeps = grouped(found, lambda f: (caller_of(f), f.situation.without("work_iters"), f.cpu))
+    sweeps = grouped(found, lambda f: (caller_of(f), f.situation.without("work_iters"), f.side.cpu))
     return [sorted(sweep, key=lambda f: f.situation.work_iters) for sweep in sweeps.values()]
 
 

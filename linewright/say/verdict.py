@@ -62,7 +62,7 @@ def _span(run: Sequence[Finding]) -> str:
 def _clause(run: Sequence[Finding], caller: str) -> Clause:
     """What is known of one caller at neighbouring work lengths."""
     f, best = run[0], run[0].best
-    known = {"default_ns": f.default_ns.median_ns}
+    known = {"default_ns": f.side.ns.median_ns}
     if best:
         known |= {"best_ns": best.first.ns.median_ns, "change": best.contrast.value}
     return Clause(text=f"{_span(run)}, {caller}: {answer_text(f)}", numbers=known)
@@ -70,7 +70,7 @@ def _clause(run: Sequence[Finding], caller: str) -> Clause:
 
 def _class_of(f: Finding) -> tuple:
     s = f.situation
-    return (s.contender != "none", s.contender_iters, s.threads, s.placement, s.lines, f.cpu)
+    return (s.contender != "none", s.contender_iters, s.threads, s.placement, s.lines, f.side.cpu)
 
 
 def _forms(found: Sequence[Finding], family: Family) -> list[Sentence]:

@@ -57,7 +57,7 @@ def test_of_a_published_table_only_percentiles_that_do_not_overlap_differ():
     batches = {s.id: s.batch for s in summaries}
     for f in findings(summaries):
         for row in f.rows:
-            ours, other = batches[row.first.id], batches[f.default_id]
+            ours, other = batches[row.first.id], batches[f.side.id]
             apart = ours.p50_ns > other.p99_ns or other.p50_ns > ours.p99_ns
             assert row.differs == apart
             assert row.differs or row.why == "published"
@@ -349,7 +349,7 @@ def test_the_figure_of_the_verdict_is_the_one_of_the_summary():
     summaries = summarise(contexts, records)
     figures = {s.id: s.issue.median_ns for s in summaries}
     for f in findings(summaries):
-        assert f.default_ns.median_ns == figures[f.default_id]
+        assert f.side.ns.median_ns == figures[f.side.id]
         assert all(r.first.ns.median_ns == figures[r.first.id] for r in f.rows)
 
 
