@@ -216,7 +216,7 @@ def document(found: Groups, failed: dict[str, MeasureOutcome], plan: str) -> Doc
         headline=[
             sentence(
                 f"{', '.join(counts)}: within a group no kind of operation differs by more than "
-                f"{ALIKE:.0%} beyond its intervals",
+                f"{100 * ALIKE:.0f} % beyond its intervals",
                 cells=[figure.words for figure in found.figures],
                 basis="costs" if found.figures else "run",
             )

@@ -251,7 +251,7 @@ def setting(machine: MachineAnswers) -> Decision:
         most = QUESTIONS["setting"].same.share
         text = (
             f"LINEWRIGHT_ATOMICS={value}: shown to be better than the default at one measured "
-            f"point or more, and to cost no more than {most:.0%} more at every one"
+            f"point or more, and to cost no more than {100 * most:.0f} % more at every one"
             f"{_unseen(machine)}"
         )
     else:
@@ -278,8 +278,8 @@ def _unseen(machine: MachineAnswers) -> str:
         return ""
     share = setting_choice.unseen_share(launches)
     return (
-        f"; {launches} launches can miss a state of up to {share:.0%} of launches in which it "
-        f"costs more, and {machine.launches_asked} leave less unseen: {measure_again(machine)}"
+        f"; {launches} launches can miss a state of up to {100 * share:.0f} % of launches in which "
+        f"it costs more, and {machine.launches_asked} leave less unseen: {measure_again(machine)}"
     )
 
 

@@ -92,7 +92,7 @@ def _figures(s: Summary) -> Iterator[str]:
     elif s.metastable:
         yield f"No single figure: {modes_text(s.modes)} of {launches}, work included."
     else:
-        sure = f", {s.issue.confidence:.0%} interval" if s.issue.confidence > 0 else ""
+        sure = f", {100 * s.issue.confidence:.0f} % interval" if s.issue.confidence > 0 else ""
         issue = numbers.format_interval(s.issue, "ns")
         yield f"Issue interval, work included: {issue}{sure}, {launches}."
     if s.exposed:

@@ -185,7 +185,7 @@ def _remarks(comparison: ComparedFiles, side: ComparedFile) -> list[Sentence]:
         frequency_text(*side.cycle_ns, ("before", "after")) if side.cycle_ns else "": side.cycle_ns,
         "the two files are of different commands": commands[0] != commands[1],
         f"fewer than {FEWEST_BOOTS} boots on a side: a boot's own luck is not in the interval "
-        f"({ONE_BOOT:.0%} is assumed); save several boots for a claim": side.few_boots,
+        f"({100 * ONE_BOOT:.0f} % is assumed); save several boots for a claim": side.few_boots,
     }
     answer = [sentence(text, basis="run") for text, holds in of_run.items() if holds]
     if wide := [row for row in side.rows if row.why == "wide" and side.contexts]:

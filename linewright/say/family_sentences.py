@@ -358,8 +358,8 @@ def _scaling(readers: int, flat: Sequence[Comparison], grows: Sequence[Compariso
     clauses = []
     if flat:
         names = numbers.join([r.first.form for r in flat])
-        text = f"{names} cost each reader the same as alone, within "
-        clauses.append(Clause(text=f"{text}{QUESTIONS['readers'].same.share:.0%}"))
+        bound = numbers.at_most(max(r.within for r in flat))
+        clauses.append(Clause(text=f"{names} cost each reader the same as alone, within {bound}"))
     if grows:
         ratios = {r.first.form: r.shown for r in grows}
         parts = [

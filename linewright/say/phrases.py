@@ -35,7 +35,7 @@ FAR = "as if performed at the interconnect"
 PLACES = {
     "near": "behaves as if performed in the core",
     "far": f"behaves {FAR}",
-    "all_far": f"is expensive even behind a prefetch: every form behaves {FAR}",
+    "all_far": f"behaves {FAR}, even behind a prefetch",
     "mixed": "behaves as if performed at the interconnect on some lines and in the core on others",
     "undecided": "is undecided between core and interconnect",
 }

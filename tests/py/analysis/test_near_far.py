@@ -98,14 +98,16 @@ def test_a_form_without_its_prefetched_twin_is_not_judged():
     assert classes(run({"stadd": 63.0, "prfm_strm_ldadd": 4.0})) == {}
 
 
-def test_every_form_far_is_said_to_be():
-    found = classes(run({"stadd": 80.0, "prfm_strm_stadd": 63.0}))
-    assert found["stadd"].where == "all_far"
-    records = run({"stadd": 80.0, "prfm_strm_stadd": 63.0})
+def test_a_form_that_is_far_behind_its_prefetch_says_nothing_of_others():
+    """It was said that every form is performed there, beside one that is performed in the core."""
+    costs = {"stadd": 80.0, "prfm_strm_stadd": 63.0, "ldadd": 4.3, "prfm_strm_ldadd": 4.7}
+    records = run(costs)
+    found = classes(records)
+    assert (found["stadd"].where, found["ldadd"].where) == ("all_far", "near")
     contexts = contexts_of(records)
-    assert "every form behaves as if performed at the interconnect" in " ".join(
-        verdict(summarise(contexts, records), contexts)
-    )
+    said = " ".join(verdict(summarise(contexts, records), contexts))
+    assert "stadd behaves as if performed at the interconnect, even behind a prefetch" in said
+    assert "very form" not in said
 
 
 def test_one_window_on_a_line_is_no_interval_and_launches_decide():

@@ -5,6 +5,7 @@ advice."""
 from __future__ import annotations
 
 import io
+import re
 
 import msgspec
 import numpy as np
@@ -121,10 +122,11 @@ def test_the_section_of_the_advice() -> None:
     section = advice_of(records())
     text = "\n".join(render_all(section.lines))
     assert "with 1 reader: back to back, readers_pair" in text and "srcu_fast_updown" in text
-    assert (
+    assert re.search(
         "with 2 readers: srcu_fast and srcu_fast_updown cost each reader the same as alone, "
-        "within 10%" in text
-    )
+        r"within [0-9]\.[0-9] %",
+        text,
+    ), "what was shown, not the 10 % that are allowed"
     assert "with 2 readers: each costs more than alone: " in text and "refcnt 5." in text
     assert (
         "readers of srcu_fast pay from" in text

@@ -373,7 +373,7 @@ def test_a_state_that_the_launches_cannot_exclude_is_said(count):
         (answer,) = documents(summarise(known, records), known, "evidence")
         supported += answer.decision.supported
         said = (
-            "5 launches can miss a state of up to 45% of launches" in answer.decision.sentence.text
+            "5 launches can miss a state of up to 45 % of launches" in answer.decision.sentence.text
         )
         harmful += answer.decision.supported and not said
         assert not said or "--set launches=11" in answer.decision.sentence.text
