@@ -6,10 +6,13 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
 import termios
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,8 @@ from support.finding import PLANTED, SAMPLER
 
 LONG = "600"
 """Seconds that the program would run."""
+ENOUGH = 200
+"""Samples after which its one line is known on any machine that lets both threads run at once."""
 
 
 def child(pid: int, name: str) -> int:
@@ -44,83 +49,100 @@ def joined(sampling):
     process.wait()
 
 
-def started(words: list[object], terminal: int | None = None) -> subprocess.Popen:
-    """The command; `terminal`: it is the one of a new session."""
+class Terminal:
+    """One that shows what is written to it; a thread of the test reads it all the time."""
+
+    def __init__(self) -> None:
+        self.above, self.below = pty.openpty()
+        self.shown = b""
+        self._reader = threading.Thread(target=self._drain, daemon=True)
+
+    def drain(self) -> None:
+        """The command has it open now: its own end of it closes."""
+        os.close(self.below)
+        self._reader.start()
+
+    def _drain(self) -> None:
+        with suppress(OSError):  # the last one that had it open is gone
+            while part := os.read(self.above, 65536):
+                self.shown += part
+
+    def samples(self) -> int:
+        """How many the progress that is shown counts so far."""
+        plain = re.sub(rb"\x1b\[[\d;?]*[a-zA-Z]", b"", self.shown)
+        return max(
+            (int(n.replace(b",", b"")) for n in re.findall(rb"([\d,]+) samples", plain)), default=0
+        )
+
+    def text(self) -> str:
+        """Everything, once all that had it open have ended."""
+        self._reader.join()
+        os.close(self.above)
+        return self.shown.decode(errors="replace")
+
+
+def started(words: list[object], terminal: Terminal, own: bool = False) -> subprocess.Popen:
+    """The command, whose errors and progress the terminal shows; `own`: it is the one of a new
+    session, and the rest of the output is shown there, too."""
 
     def take_terminal() -> None:
         os.setsid()
-        fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+        fcntl.ioctl(terminal.below, termios.TIOCSCTTY, 0)
 
-    streams = dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
-    if terminal is None:
-        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(
+    streams = {"stderr": terminal.below, "stdout": subprocess.PIPE}
+    if own:
+        streams = dict.fromkeys(("stdin", "stdout", "stderr"), terminal.below)
+    command = subprocess.Popen(
         [sys.executable, "-m", "linewright", "find", *map(str, words)],
-        env=os.environ | {"LINEWRIGHT_FIND": str(SAMPLER)},
-        preexec_fn=None if terminal is None else take_terminal,
+        env=os.environ | {"LINEWRIGHT_FIND": str(SAMPLER), "TERM": "xterm"},
+        preexec_fn=take_terminal if own else None,
         **streams,
     )
+    terminal.drain()
+    return command
 
 
-def samples(sampler: int) -> bool:
-    """Whether it holds its buffers, one for each CPU. Before that it has one, which it tries."""
-    try:
-        return Path(f"/proc/{sampler}/maps").read_text().count("[perf_event]") >= os.cpu_count()
-    except OSError:
-        return False
-
-
-def wait_until_sampled(command: subprocess.Popen, target: int | None) -> int:
-    """The program's number, when it has run for a second under a sampler that reads its samples:
-    one that is ended before that has seen nothing."""
-    waiting.wait_for(lambda: samples(child(command.pid, SAMPLER.name)), command)
+def wait_until_sampled(command: subprocess.Popen, terminal: Terminal, target: int | None) -> int:
+    """The program's number, when the command counts enough samples of it to name its line."""
+    waiting.wait_for(lambda: terminal.samples() > ENOUGH, command, said=lambda: str(terminal.shown))
     waiting.wait_for(lambda: target or child(command.pid, PLANTED.name), command)
-    pid = target or child(command.pid, PLANTED.name)
-    before = waiting.cpu_s(pid)
-    waiting.wait_for(lambda: waiting.cpu_s(pid) > before + 1, command)
-    return pid
+    return target or child(command.pid, PLANTED.name)
 
 
 def seen(path: Path, number: signal.Signals) -> None:
     result = find_results.worded(path.read_text())
-    assert result["samples"] > 20 and "true_counter" in result["lines"][0]["object"]
+    assert result["samples"] > ENOUGH and "true_counter" in result["lines"][0]["object"]
     assert any(f"Ended by {number.name} before its time" in said for said in result["notes"])
 
 
 @pytest.mark.parametrize("join", [False, True])
 def test_ctrl_c_at_the_terminal_shows_what_was_seen(joined, tmp_path, join) -> None:
     """It reaches the command, the sampler, and a program that find started."""
-    above, below = pty.openpty()
-    file = tmp_path / "found.json"
+    terminal, file = Terminal(), tmp_path / "found.json"
     words = ["--pid", joined.pid] if join else ["--", PLANTED, "true", "2", LONG]
-    command = started(["-o", file, *words], below)
-    os.close(below)
-    pid = wait_until_sampled(command, joined.pid if join else None)
-    os.write(above, b"\x03")
-    shown = b""
-    while command.poll() is None or not shown.rstrip().endswith(b"shown"):
-        try:
-            shown += os.read(above, 65536)
-        except OSError:  # the last one that had it open is gone
-            break
-    assert command.wait() == 3, shown
-    assert b"true_counter" in shown and b"ended by SIGINT" in shown
+    command = started(["-o", file, *words], terminal, own=True)
+    pid = wait_until_sampled(command, terminal, joined.pid if join else None)
+    os.write(terminal.above, b"\x03")
+    waiting.wait_for(lambda: command.poll() is not None)
+    shown = terminal.text()
+    assert command.returncode == 3, shown
+    assert "true_counter" in shown and "ended by SIGINT" in shown
     seen(file, signal.SIGINT)
     assert waiting.lives(pid) == join
-    os.close(above)
 
 
 @pytest.mark.parametrize("join", [False, True])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_the_command_alone_shows_what_was_seen(joined, tmp_path, join, number) -> None:
-    file = tmp_path / "found.json"
+    terminal, file = Terminal(), tmp_path / "found.json"
     words = ["--pid", joined.pid] if join else ["--", PLANTED, "true", "2", LONG]
-    command = started(["-o", file, *words])
-    pid = wait_until_sampled(command, joined.pid if join else None)
+    command = started(["-o", file, *words], terminal)
+    pid = wait_until_sampled(command, terminal, joined.pid if join else None)
     command.send_signal(number)
-    out, error = waiting.finish(command)
+    out, _ = waiting.finish(command)
+    error = terminal.text()
     assert command.returncode == 3, error
-    assert b"true_counter" in out and f"ended by {number.name}".encode() in error
+    assert b"true_counter" in out and f"ended by {number.name}" in error
     seen(file, number)
     assert waiting.lives(pid) == join
 

@@ -108,15 +108,17 @@ def test_a_java_machine_that_runs_is_asked_as_the_page_says(
 
 JAVASCRIPT = """
 const { Worker, isMainThread, workerData } = require('worker_threads');
-function count(words, end) {
-    while (Date.now() < end) for (let i = 0; i < 100000; i++) Atomics.add(words, 0, 1);
+function count(words, own) {
+    while (Math.min(Atomics.load(words, 32), Atomics.load(words, 48)) < 300) {
+        for (let i = 0; i < 100000; i++) Atomics.add(words, 0, 1);
+        Atomics.add(words, own, 1);
+    }
 }
-const given = isMainThread
-    ? { words: new Int32Array(new SharedArrayBuffer(64)), end: Date.now() + 3000 }
-    : workerData;
-if (isMainThread) new Worker(__filename, { workerData: given });
-count(given.words, given.end);
+const words = isMainThread ? new Int32Array(new SharedArrayBuffer(256)) : workerData;
+if (isMainThread) new Worker(__filename, { workerData: words });
+count(words, isMainThread ? 32 : 48);
 """
+"""Both threads count until each has counted 30 million, however late the second one begins."""
 
 
 def test_javascript_is_started_with_what_the_page_says(sampling, found, tmp_path) -> None:
