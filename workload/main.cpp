@@ -30,13 +30,18 @@ int complain(int code, std::string what) {
     return code;
 }
 
-// The library has read LINEWRIGHT_ATOMICS by itself and reported what is wrong with it; but it then goes on with the
-// default, which a comparison of settings must not do.
-void check_policy() {
+// A comparison of settings must not run under another one than it asked for, so a setting that is refused ends the program. The
+// library's own constructor has this priority too and comes later in the link: its line, by which the default is used, is not printed.
+__attribute__((constructor(101))) void refuse_wrong_policy() {
     const char *text = std::getenv("LINEWRIGHT_ATOMICS");
-    if (text && lw_policy_set(text) != 0)
-        throw Invalid(
-            "LINEWRIGHT_ATOMICS: a workload is not run under another setting than the one that was asked for; nothing was run");
+    if (!text || lw_policy_set(text) == 0)
+        return;
+    std::array<char, 320> why{};
+    lw_policy policy;
+    const bool read = lw_policy_parse(text, &policy, why.data(), why.size()) == 0;
+    std::fprintf(stderr, "linewright: LINEWRIGHT_ATOMICS: %s; nothing was run\n",
+                 read ? "this CPU lacks the LSE atomics that it needs" : why.data());
+    std::_Exit(wrong_request);
 }
 
 std::string policy() {
@@ -102,7 +107,6 @@ int main(int argc, char **argv) {
     sigaction(SIGTERM, &action, nullptr);
     std::signal(SIGPIPE, SIG_IGN); // a reader that went away is found by the failing write
     try {
-        check_policy();
         return answer(resolve(request, allowed_cpus()), json);
     } catch (const Invalid &error) {
         return complain(wrong_request, error.what());

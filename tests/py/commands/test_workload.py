@@ -189,6 +189,7 @@ def test_a_wrong_setting_runs_nothing(run) -> None:
     done = run("mcs", env={"LINEWRIGHT_ATOMICS": "near"})
     assert done.returncode == 2 and done.stdout == ""
     assert "'near' is unknown" in done.stderr and "nothing was run" in done.stderr
+    assert done.stderr.count("\n") == 1 and "default is used" not in done.stderr
 
 
 def test_ctrl_c_shows_what_was_done_and_exits_with_3(built, command) -> None:
