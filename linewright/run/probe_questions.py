@@ -5,6 +5,7 @@ whether a plan is valid."""
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import signal
 import subprocess
@@ -31,9 +32,21 @@ command of an option."""
 
 
 def digest(probe: Path) -> str:
-    """What tells one build of the probe from another: the first 16 hexadecimal digits of its
-    SHA-256."""
-    return hashlib.sha256(probe.read_bytes()).hexdigest()[:16]
+    """What tells one probe from another: the first 16 hexadecimal digits of the SHA-256 of what it
+    loads. Debug information is none of it, which names the folder of the build."""
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.constants import SH_FLAGS
+    from elftools.elf.elffile import ELFFile
+
+    content = probe.read_bytes()
+    loaded = hashlib.sha256()
+    try:
+        for section in ELFFile(io.BytesIO(content)).iter_sections():
+            if section["sh_flags"] & SH_FLAGS.SHF_ALLOC and section.name != ".note.gnu.build-id":
+                loaded.update(section.data())
+    except ELFError:  # a script, as in tests
+        loaded.update(content)
+    return loaded.hexdigest()[:16]
 
 
 def read_forms(answer: bytes) -> list[Form]:

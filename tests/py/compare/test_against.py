@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 from pathlib import Path
 
 import msgspec
@@ -67,6 +68,19 @@ def test_a_file_says_how_it_was_measured(command, old):
         "lines=2",
     ]
     assert context.program == digest(FAKE_PROBE) and len(context.program) == 16
+
+
+def test_a_build_in_another_folder_is_the_same_probe(tmp_path):
+    """Its debug information differs, which names the folder, and with it the build id."""
+    built = {}
+    for name, value in (("here", 1), ("there", 1), ("changed", 2)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "p.c").write_text(f"int main(void) {{ return {value}; }}")
+        words = ["cc", "-g", "-O1", "-Wl,--build-id", str(tmp_path / name / "p.c"), "-o", "p"]
+        subprocess.run(words, cwd=tmp_path / name, check=True)
+        built[name] = tmp_path / name / "p"
+    assert built["here"].read_bytes() != built["there"].read_bytes()
+    assert digest(built["here"]) == digest(built["there"]) != digest(built["changed"])
 
 
 def test_other_options_are_measured_again_in_turns(command, old):
