@@ -70,7 +70,8 @@ class Judgement(Struct, frozen=True, kw_only=True):
     """Of an undecided one: ``one_launch``, ``few_launches``, ``wide`` (the interval holds both same
     and different), ``model`` (so does the band of a simulation), ``no_draws`` (a simulation without
     a band), ``baseline_loop`` (the loop without the operation is no measure here), ``no_figure``,
-    ``published`` (percentiles only); of files ``not_comparable``, and ``wrong``: right before and
+    ``published`` (percentiles only); of files ``few_states`` (of a virtual machine, which a
+    contended cell depends on), ``not_comparable``, and ``wrong``: right before and
     wrong now.  Empty otherwise."""
     contrast: Contrast | None
     """With the interval of 95 %, or as the question has it."""

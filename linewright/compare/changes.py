@@ -2,13 +2,16 @@
 """Two sets of summaries, cell by cell: what changed, what is the same, what is undecided, corrected
 for every cell compared.
 
-Launches that both sides ran in turns are paired.  Of runs of one machine, made one
-after the other, the drift inside them is allowed for; two machines share none, and their launches
-are independent.  With work around the operation the exposed costs are compared, in ns."""
+Launches that both sides ran in turns are paired.  Of runs of one machine, made one after the
+other, the drift inside them is allowed for; on a virtual machine, whose states outlast launches,
+contended cells are compared state by state there, and by no fewer than `FEWEST_CLUSTERS`.  Two
+machines share no drift, and their launches are independent.  With work around the operation the
+exposed costs are compared, in ns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
 import numpy as np
 from msgspec import Struct
@@ -34,8 +37,10 @@ from linewright.analysis.control import (
     noise_group_of,
     pool_components,
 )
+from linewright.analysis.intervals import median
+from linewright.analysis.merge import CLUSTER_VIRTUAL_S, FEWEST_CLUSTERS, cluster_numbers
 from linewright.analysis.questions import QUESTIONS
-from linewright.analysis.summary import Summary, figure_of
+from linewright.analysis.summary import Summary, figure_of, grouped
 from linewright.compare.compared_files import outcome, simulated
 from linewright.schema import Context
 
@@ -49,6 +54,7 @@ class _CellInBoth(Struct, frozen=True):
     figure: str
     obstacle: Obstacle | None
     contrast: Contrast | None
+    few_states: bool = False
 
 
 def launches_in_turns(before: Iterable[Context], after: Iterable[Context]) -> dict[str, str]:
@@ -72,6 +78,26 @@ def launches_in_turns(before: Iterable[Context], after: Iterable[Context]) -> di
     if abs(lead) > 1:
         return {}
     return dict((x[2], y[2]) if x[1] == 0 else (y[2], x[2]) for x, y in couples)
+
+
+def _states(sides: Sequence[Sequence[Context]]) -> dict[str, int]:
+    """By launch the state in which it saw a virtual machine, as far as the times tell, of runs that
+    were made one after the other; nothing of others, whose launches met the same states."""
+    began = [[datetime.fromisoformat(c.started_utc).timestamp() for c in side] for side in sides]
+    steady = all(c.virtualised == "no" for side in sides for c in side)
+    if steady or not all(began) or min(map(max, began)) >= max(map(min, began)):
+        return {}
+    return {
+        c.context_id: state
+        for side, times in zip(sides, began, strict=True)
+        for c, state in zip(side, cluster_numbers(times, CLUSTER_VIRTUAL_S), strict=True)
+    }
+
+
+def _by_state(figures: Mapping[str, float], states: Mapping[str, int]) -> dict[str, float]:
+    """One figure for each state, by its first launch."""
+    groups = grouped(figures, lambda launch: states.get(launch, -1))
+    return {own[0]: median(np.array([figures[i] for i in own])) for own in groups.values()}
 
 
 def _compared(before: Summary, after: Summary, exact: bool) -> str:
@@ -102,7 +128,12 @@ def _figures(summary: Summary, figure: str) -> dict[str, float]:
 
 
 def _contrast(
-    before: Summary, after: Summary, figure: str, beside: Turns, order: Mapping[str, int]
+    before: Summary,
+    after: Summary,
+    figure: str,
+    beside: Turns,
+    order: Mapping[str, int],
+    states: Mapping[str, int],
 ) -> Contrast | None:
     one, two = _figures(before, figure), _figures(after, figure)
     scale = "ns" if figure == "exposed" else "ratio"
@@ -111,6 +142,10 @@ def _contrast(
         return paired_t(turned, one, scale, before.places)
     if len({before.machine_id, after.machine_id}) > 1:
         return welch_t(list(two.values()), list(one.values()), scale)
+    if _depends_on_state(before, states):
+        one, two = _by_state(one, states), _by_state(two, states)
+        if min(len(one), len(two)) < FEWEST_CLUSTERS:
+            return None
     # All launches in order of time; of moments that are not known, the first side's come first.
     in_time = sorted(
         (order.get(launch, 0), side, n, ns)
@@ -196,6 +231,7 @@ def _pairs(
         c: n
         for n, c in enumerate(sorted(known, key=lambda i: (known[i].started_utc, known[i].launch)))
     }
+    states = _states([[known[i] for i in side if i in known] for side in ids]) if not beside else {}
     exact = simulated(known.values())
     figures = [_compared(a, b, exact) for a, b in shared]
     obstacles = [_obstacle(*pair, figure) for pair, figure in zip(shared, figures, strict=True)]
@@ -206,7 +242,7 @@ def _pairs(
         ]
     groups = [noise_group_of(a.cell) for a, _ in shared]
     made = [
-        None if found else _contrast(a, b, figure, beside, order)
+        None if found else _contrast(a, b, figure, beside, order, states)
         for (a, b), figure, found in zip(shared, figures, obstacles, strict=True)
     ]
     contrasts = add_components(
@@ -215,9 +251,14 @@ def _pairs(
         _excess(shared),
     )
     return [
-        _CellInBoth(a, b, figure, found, c)
+        _CellInBoth(a, b, figure, found, c, c is None and _depends_on_state(a, states))
         for (a, b), figure, found, c in zip(shared, figures, obstacles, contrasts, strict=True)
     ]
+
+
+def _depends_on_state(cell: Summary, states: Mapping[str, int]) -> bool:
+    """Whether what a cell costs changes with where the hypervisor has put the virtual CPUs."""
+    return bool(states) and cell.cell.contender != "none"
 
 
 def _excess(shared: Sequence[tuple[Summary, Summary]]) -> dict[tuple, Component]:
@@ -245,7 +286,11 @@ def _row(
     """`left`: by question, as of `left_open`."""
     a, b, c = pair.before, pair.after, pair.contrast
     before = side_of(a, pair.figure).ns
-    why = "one_launch" if min(len(s.of_launches("issue_ns")) for s in (a, b)) < 2 else ""
+    why = ""
+    if min(len(s.of_launches("issue_ns")) for s in (a, b)) < 2:
+        why = "one_launch"
+    elif pair.few_states:
+        why = "few_states"
     if pair.obstacle:
         why = "wrong" if (a.status, b.status) == ("ok", "error") else "not_comparable"
     question = "sequence" if c and a.machine_id == b.machine_id and not c.paired else "turns"

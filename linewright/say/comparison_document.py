@@ -144,6 +144,13 @@ def limits(comparison: ComparedFiles, side: ComparedFile) -> list[Sentence]:
     if few:
         text = f"{len(few)} have {FEW_LAUNCHES} on a side: nothing is claimed"
         answer.append(_of(comparison, sentence, text, few))
+    if unlike_states := [row for row in open_rows if row.why == "few_states"]:
+        met = "meets" if len(unlike_states) == 1 else "meet"
+        text = (
+            f"{len(unlike_states)} with a second CPU {met} a virtual machine in too few states, "
+            f"which last minutes and can pass for a change: nothing is claimed; {_IN_TURNS}"
+        )
+        answer.append(_of(comparison, sentence, text, unlike_states))
     for ids, where in (
         (side.missing, f"of the baseline's are missing in {side.file}"),
         (side.added, f"are only in {side.file}"),
@@ -440,7 +447,7 @@ _NOT_AGAIN = {
     "other_machine": "it is of another machine or kernel ({})",
     "no_command": "it does not say by which one command it was measured",
     "other_probe": "it was measured with another build of the probe (`linewright compare "
-    "--measure` takes two builds in turns)",
+    "--measure` takes two builds in turns, each named by LINEWRIGHT_PROBE)",
     "same_command": "it was measured by this very command and probe, so that only the machine can "
     "have changed",
     "options": "its options are not taken now ({})",
@@ -480,8 +487,8 @@ def check_comparable(comparison: ComparedFiles) -> None:
 def change_text(row: Comparison) -> str:
     """``+2.0 to +8.3 %``, or in ns of exposed costs, which are compared by their difference.
 
-    The interval alone: it is of the launches, pair by pair, and its middle need not be what the two
-    medians differ by."""
+    The interval alone: it is computed from the launches, and it need not be centred on the
+    difference of the medians."""
     return row.change() or numbers.ABSENT
 
 

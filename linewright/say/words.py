@@ -21,6 +21,7 @@ _WORDS = {
     "one_launch": FEW_LAUNCHES,
     "few_launches": FEW_LAUNCHES,
     "baseline_loop": "exposed costs are withheld",
+    "few_states": "too few states of the machine",
     "wide": "wide interval",
     "model": LEFT_OPEN,
     "no_draws": NO_DRAWS,

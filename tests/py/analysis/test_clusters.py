@@ -4,6 +4,8 @@ with seeds."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import msgspec
 import numpy as np
 import pytest
@@ -200,6 +202,55 @@ def test_a_large_change_between_two_runs_is_found():
     assert found.count("slower") >= 19, (
         "2.9 times at 3 % between launches was once passed as no difference"
     )
+
+
+def two_runs(rng, virtualised: str, factor: float = 1.0, **machine):
+    """The rows of a contended cell in two runs of a machine with states, one after the other."""
+    begun, sides = datetime.fromisoformat("2026-01-01T00:00:00Z"), []
+    pause_s = machine["count"] * machine["apart_s"] + machine["pause_s"]
+    for n, records in enumerate(run(rng, **machine)):
+        named = [
+            msgspec.structs.replace(
+                r,
+                context_id="ab"[n] + r.context_id[1:],
+                window_ns=[factor**n * ns for ns in r.window_ns],
+                started_s=0.0,
+            )
+            for r in records
+        ]
+        times = [n * pause_s + r.started_s for r in records]
+        contexts = [
+            msgspec.structs.replace(
+                c, started_utc=(begun + timedelta(seconds=s)).isoformat().replace("+00:00", "Z")
+            )
+            for c, s in zip(contexts_of(named, virtualised=virtualised), times, strict=True)
+        ]
+        sides.append((contexts, named))
+    both = [summarise(contexts, records) for contexts, records in sides]
+    return compare(both[0], both[1:], [*sides[0][0], *sides[1][0]])[0]
+
+
+SHORT = dict(count=8, apart_s=6.0, dwell_s=300.0, pause_s=600.0)
+"""Two runs of less than a minute, in states that outlast them."""
+LONG = dict(count=16, apart_s=310.0, dwell_s=200.0, pause_s=600.0)
+
+
+def test_the_states_of_a_virtual_machine_pass_for_no_change():
+    rng = np.random.default_rng(21)
+    by_launch = [two_runs(rng, "no", **SHORT)[0] for _ in range(40)]
+    assert sum(row.differs for row in by_launch) > 8, "the states must matter for this test"
+    found = [two_runs(rng, "yes", **SHORT)[0] for _ in range(40)]
+    assert {(row.answer, row.why) for row in found} == {("undecided", "few_states")}
+    long = [two_runs(rng, "yes", **LONG)[0] for _ in range(60)]
+    wrong = sum(row.differs for row in long)
+    assert stats.binom.sf(wrong - 1, 60, 0.05) > 1e-3, f"{wrong} of 60"
+    assert "few_states" not in {row.why for row in long}
+
+
+def test_a_change_that_is_larger_than_the_states_is_found_over_many_of_them():
+    rng = np.random.default_rng(22)
+    found = [two_runs(rng, "yes", factor=12.0, **LONG)[0].answer for _ in range(20)]
+    assert found.count("slower") >= 19
 
 
 def test_a_run_compared_with_its_repeat_is_seldom_called_different():

@@ -198,7 +198,7 @@ def test_what_each_launch_measures_anew_is_no_condition():
 
 def test_another_frequency_is_told(command, pair):
     slow = run(command.directory, "slow.jsonl", dict.fromkeys(PLANTED, 1.0), 6, cycle_ns=0.62)
-    assert "frequency changed by -50%" in command("compare", pair[0], slow).stdout
+    assert "frequency changed by -50 %" in command("compare", pair[0], slow).stdout
 
 
 @pytest.mark.parametrize(
