@@ -48,12 +48,12 @@ class Canvas:
         }
         return draw[block.kind](block)
 
-    def _hue(self, forms: Sequence[str], legend: bool = True) -> alt.Color:
+    def _hue(self, forms: Sequence[str]) -> alt.Color:
         """Colour by the form: the page's own for each, and no other name in the legend."""
         numbers = {self.colours[form]: form for form in forms}
         # A scale gives colours by place: names of no form stand where other forms have theirs.
         domain = [numbers.get(n, f"({n})") for n in range(max(numbers, default=-1) + 1)]
-        listed = alt.Legend(values=list(forms), title=None) if legend else None
+        listed = alt.Legend(values=list(forms), title=None)
         return alt.Color("form:N", scale=alt.Scale(domain=domain), legend=listed)
 
     def _shape(self) -> alt.Shape:
@@ -66,7 +66,7 @@ class Canvas:
 
     def _points(self, chart: Chart) -> dict[str, Any]:
         """A line for each name, a lane of it for each machine (and form, where a line has
-        several), in the colour of the form."""
+        several, which their colours tell apart)."""
         name, value, rows = chart.y.name, chart.x.name, chart.rows
         forms = unique(row["form"] for row in rows)
         mixed = any(len({r["form"] for r in rows if r[name] == one}) > 1 for one in chart.y.places)
@@ -78,7 +78,7 @@ class Canvas:
         where: dict[str, Any] = {"y": alt.Y(f"{name}:N", title=None, sort=chart.y.places)}
         if len(lanes) > 1:
             where["yOffset"] = alt.YOffset("lane:N", scale=alt.Scale(domain=lanes))
-        shared = {"color": self._hue(forms, legend=mixed), **where}
+        shared = where | ({"color": self._hue(forms)} if mixed else {})
         layers = [
             drawn.mark_rule(strokeWidth=2).encode(
                 x=alt.X(f"{value}_from:Q", title=chart.x.title), x2=f"{value}_to:Q", **shared

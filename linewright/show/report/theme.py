@@ -8,53 +8,51 @@ FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, s
 
 _CATEGORIES = {
     "light": [
-        "#0c6ea1",
-        "#cb8302",
-        "#c7234b",
-        "#2201bc",
-        "#07a0c0",
-        "#8b0002",
-        "#a241ff",
-        "#5a1c68",
-        "#f1537c",
-        "#c50ec9",
-        "#953e78",
-        "#ac78f3",
-        "#4f6a0c",
-        "#180bfa",
-        "#820f8b",
-        "#294720",
+        "#1ca3b5",
+        "#ac4e01",
+        "#047d6e",
+        "#7e0b09",
+        "#0a18a0",
+        "#762dd7",
+        "#ae9305",
+        "#521e57",
+        "#6c9b69",
+        "#5b3b82",
+        "#5e132c",
+        "#20694d",
+        "#3280c7",
+        "#6b3148",
+        "#9d2b09",
+        "#b27018",
     ],
     "dark": [
-        "#ffa405",
-        "#4dd79e",
-        "#bc9dee",
-        "#ed5f23",
-        "#b6ff8e",
-        "#ffc5ff",
-        "#47a68f",
-        "#d041ff",
-        "#6f6190",
-        "#a75243",
-        "#a15dc6",
-        "#ff67bb",
-        "#ae04d8",
-        "#80f70e",
-        "#207f6c",
-        "#aeda6f",
+        "#96edfc",
+        "#fe985e",
+        "#68c8b7",
+        "#cf5d51",
+        "#3f6df2",
+        "#b498fa",
+        "#fce06f",
+        "#9a629f",
+        "#b6e8b2",
+        "#a181ce",
+        "#aa596d",
+        "#6cb292",
+        "#9fcbf8",
+        "#b6758c",
+        "#f07759",
+        "#fdbd79",
     ],
 }
 """Colours of forms, found by search: the closest two of the first eight stay well apart in each of
 four kinds of vision (normal, and without red, green or blue cones, simulated after Machado et al.,
-2009), those of all sixteen less so, with 3:1 contrast to the page. Rows, dashes and a table say
-what colours say; tests/py/show/report/test_palette.py checks them."""
+2009), those of all sixteen less so, with 3:1 contrast to the page. A form has one hue in both
+themes, whose lightness alone differs. Rows, dashes and a table say what colours say;
+tests/py/show/report/test_palette.py checks them."""
 _SITUATIONS = {"light": ["#808c98", "#33414f"], "dark": ["#7d8996", "#dfe5ea"]}
 """Alone, and with a second CPU: greys, since every other colour is a form's."""
-_HEAT = {
-    "light": ["#fff8e8", "#fddc9f", "#f9ad68", "#ec7346", "#c23d55", "#7c2461", "#33133f"],
-    "dark": ["#201b3a", "#4b2160", "#8a2c63", "#c54c52", "#ec7f47", "#fbb868", "#fdf0cc"],
-}
-"""From cheap to expensive, away from the background in both; lightness alone tells the order."""
+_HEAT = ["#fff3d6", "#fddc9f", "#f9ad68", "#ec7346", "#c23d55", "#8a2c63", "#5b2a6e"]
+"""From cheap to expensive, the same on either background; lightness alone tells the order."""
 _INK = {
     "light": {
         "text": "#16191d",
@@ -75,7 +73,7 @@ _INK = {
 
 def config(mode: str) -> dict:
     """A Vega-Lite configuration: ``light`` or ``dark``."""
-    ink, heat = _INK[mode], _HEAT[mode]
+    ink = _INK[mode]
     return {
         "background": "transparent",
         "font": FONT,
@@ -84,9 +82,9 @@ def config(mode: str) -> dict:
         "view": {"stroke": None},
         "range": {
             "category": _CATEGORIES[mode],
-            "heatmap": heat,
-            "ramp": heat,
-            "ordinal": heat,
+            "heatmap": _HEAT,
+            "ramp": _HEAT,
+            "ordinal": _HEAT,
             "diverging": _SITUATIONS[mode],
         },
         **_guides(ink),
@@ -161,7 +159,7 @@ def _marks(ink: dict[str, str]) -> dict:
         "text": {"color": ink["text"], "fontSize": 12},
         "rule": {"color": ink["muted"]},
         "errorbar": {"rule": {"strokeWidth": 1.5}},
-        "point": {"filled": True, "size": 70, "opacity": 1},
+        "point": {"filled": True, "size": 70, "opacity": 1, "color": ink["text"]},
         "line": {"strokeWidth": 2.25},
         "bar": {"color": ink["accent"]},
         "style": {

@@ -104,6 +104,34 @@ def unreadable(page: Page) -> list[str]:
     )
 
 
+def cut_captions(page: Page) -> list[str]:
+    """Captions of tables that reach beyond what is shown of the table."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll("caption:not(.hidden)")].filter((caption) => {
+          const range = document.createRange();
+          range.selectNodeContents(caption);
+          const frame = caption.closest(".scroll").getBoundingClientRect();
+          return range.getBoundingClientRect().right > frame.right + 1;
+        }).map((caption) => caption.textContent)"""
+    )
+
+
+def parted(page: Page) -> list[str]:
+    """Of the printed page what stands above a section's first chart and lets a page end there."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll("main > section")].flatMap((section) => {
+          const figure = section.querySelector("figure");
+          if (!figure) return [];
+          const above = [...section.querySelectorAll("h2, .about, .controls, figcaption")]
+            .filter((part) => part.compareDocumentPosition(figure) & 4 || figure.contains(part));
+          const parts = (part, where) => getComputedStyle(part)[where] !== "avoid";
+          return above.filter((part) => parts(part, "breakAfter")
+            || (part.matches(".about, .controls") && parts(part, "breakInside")))
+            .map((part) => `${section.id}: ${part.tagName} ${part.className}`);
+        })"""
+    )
+
+
 def bars(page: Page) -> list[list[float]]:
     """Of each bar of the price list: its length in pixels, and its value over the scale's least."""
     return page.evaluate(
@@ -224,6 +252,7 @@ def use(report: str, hostile: str, folder: Path) -> dict:
             "document.documentElement.scrollWidth - innerWidth"
         )
         answer["unreadable, narrow"] = unreadable(watched.page)
+        answer["captions, narrow"] = cut_captions(watched.page)
         answer["bars, narrow"] = bars(watched.page)
         answer["said, narrow"] = watched.said
         narrow.close()
@@ -261,6 +290,11 @@ def use(report: str, hostile: str, folder: Path) -> dict:
         answer["printed"] = page.evaluate(
             "['nav', '.tools', '.save'].map((s) => "
             "getComputedStyle(document.querySelector(s)).display)"
+        )
+        answer["parted"] = parted(page)
+        answer["heads"] = page.evaluate(
+            "[...document.querySelectorAll('#cell-table thead th')].map((h) => "
+            "[getComputedStyle(h).position, getComputedStyle(h.querySelector('button')).display])"
         )
         answer["said"], answer["asked"] = watched.said, watched.asked
 

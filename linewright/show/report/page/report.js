@@ -61,11 +61,11 @@
   }
 
   // Names of rows above what they name, where beside it they would leave it no room.
-  const NAME_PX = 18;
+  const NAME_PX = 20;
   function namesAbove(spec, row) {
     const step = row + NAME_PX, thick = 0.8 * row, apart = 1 - thick / step, inner = spec.spec ?? spec;
     for (const { encoding: { y } } of inner.layer) {
-      y.axis = { ...y.axis, labelAlign: "left", labelPadding: 0, labelOffset: -(thick / 2 + 7) };
+      y.axis = { ...y.axis, labelAlign: "left", labelPadding: 0, labelOffset: -(thick / 2 + 9) };
       y.scale = { ...y.scale, paddingInner: apart, paddingOuter: apart / 2 };
     }
     if (inner.height.step) inner.height.step = step;

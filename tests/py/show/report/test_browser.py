@@ -87,6 +87,10 @@ def test_every_text_of_a_chart_can_be_read(width, seen):
     assert seen[f"unreadable, {width}"] == []
 
 
+def test_no_caption_of_a_table_is_cut(seen):
+    assert seen["captions, narrow"] == []
+
+
 @pytest.mark.parametrize("width", ["narrow", "wide"])
 def test_a_bar_is_as_long_as_its_number_says(width, seen):
     """On a logarithmic scale; also one that is ten thousand times another."""
@@ -172,6 +176,12 @@ def test_pictures_records_and_rows_can_be_saved(seen):
 
 def test_print_leaves_the_tools_out(seen):
     assert set(seen["printed"]) == {"none"}
+
+
+def test_print_keeps_headings_with_their_charts_and_repeats_heads_of_tables(seen):
+    """Chromium prints neither the text of a button nor what is sticky on later pages."""
+    assert seen["parted"] == []
+    assert {tuple(head) for head in seen["heads"]} == {("static", "contents")}
 
 
 def test_nothing_in_a_record_runs(seen):

@@ -14,6 +14,8 @@ APART = 0.12
 """Least distance in OKLab of any two of the first hues."""
 JUST_NOTICEABLE = 0.02
 """Such a distance, side by side."""
+SAME_HUE = 8.0
+"""Degrees of OKLab's hue below which two colours have one name."""
 CONTRAST = 3.0
 """What WCAG 2.2 asks of graphics (criterion 1.4.11)."""
 VISION = {
@@ -57,9 +59,12 @@ def luminance(colours: list[str]) -> np.ndarray:
     return linear(colours) @ np.array([0.2126, 0.7152, 0.0722])
 
 
+def lab_of(seen: np.ndarray) -> np.ndarray:
+    return np.cbrt(seen @ np.array(TO_LMS).T) @ np.array(TO_LAB).T
+
+
 def closest(colours: list[str], vision: str) -> float:
-    seen = np.clip(linear(colours) @ np.array(VISION[vision]).T, 0, 1)
-    lab = np.cbrt(seen @ np.array(TO_LMS).T) @ np.array(TO_LAB).T
+    lab = lab_of(np.clip(linear(colours) @ np.array(VISION[vision]).T, 0, 1))
     distances = np.linalg.norm(lab[:, None] - lab[None], axis=-1)
     return float(distances[~np.eye(len(colours), dtype=bool)].min())
 
@@ -90,10 +95,19 @@ def test_every_colour_is_seen_against_the_page(mode: str):
     assert ((high + 0.05) / (low + 0.05)).min() >= CONTRAST
 
 
-@pytest.mark.parametrize("mode", theme.MODES)
-def test_lightness_alone_orders_the_heat(mode: str):
-    steps = np.diff(luminance(theme.config(mode)["range"]["heatmap"]))
-    assert (steps < 0).all() if mode == "light" else (steps > 0).all()
+def test_lightness_alone_orders_the_heat_and_alike_in_both_themes():
+    light, dark = (theme.config(mode)["range"]["heatmap"] for mode in theme.MODES)
+    assert light == dark and (np.diff(luminance(light)) < 0).all()
+
+
+def test_a_form_has_one_hue_in_both_themes():
+    """Only its lightness follows the background."""
+    hues = []
+    for mode in theme.MODES:
+        lab = lab_of(linear(theme.config(mode)["range"]["category"]))
+        hues.append(np.degrees(np.arctan2(lab[:, 2], lab[:, 1])))
+    apart = np.abs((hues[0] - hues[1] + 180) % 360 - 180)
+    assert apart.max() < SAME_HUE
 
 
 def test_common_red_and_green_would_not_pass():
