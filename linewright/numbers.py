@@ -14,6 +14,8 @@ from linewright.schema import Estimate, Interval
 
 ABSENT = "–"
 """Stands where there is no value."""
+MANY_TIMES = 10.95
+"""Ratio from which two costs are said to differ by a multiple, no longer by percents."""
 COARSE_NS = 10_000
 """Nanoseconds from which a column shows microseconds."""
 
@@ -183,19 +185,21 @@ def change(low: float | None, high: float | None, scale: str, behind: int = 1) -
     if scale == "ns":
         return _span(rounded(low, 1, True), rounded(high, 1, True), " ns")
     points = [100 * (end - 1) for end in (low, high)]
-    if max(map(abs, points)) >= 995:
+    if high >= MANY_TIMES:
         return _span(f"×{figure(low, 2)}", f"×{figure(high, 2)}", "")
     digits = behind if max(map(abs, points)) < 9.95 else behind - 1
+    if 0 < low < 0.01:  # nothing costs 100 % less
+        digits = max(digits, min(4, math.ceil(-math.log10(low)) - 2))
     return _span(*(rounded(end, digits, True) for end in points), " %")
 
 
 def change_in_words(low: float | None, high: float | None, scale: str) -> str:
     """The same without signs: ``48 to 52 % less``, ``1.2 to 1.4 ns more``, ``4 % less to 9 %
-    more``, from ten times on ``12 to 15 times more``."""
+    more``, from ten times on ``12 to 15 times more`` or less."""
     if low is None or high is None:
         return ""
     ends = [low, high] if scale == "ns" else [100 * (end - 1) for end in (low, high)]
-    if scale != "ns" and low > 0 and max(map(abs, ends)) >= 995:
+    if scale != "ns" and low > 0 and (high >= MANY_TIMES or low <= 1 / MANY_TIMES):
         return times(low, high)
     unit = "ns" if scale == "ns" else "%"
     digits = 1 if scale == "ns" or max(map(abs, ends)) < 9.95 else 0

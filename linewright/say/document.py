@@ -18,6 +18,7 @@ and its audience, shorten from the end, and word nothing."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -26,6 +27,7 @@ from msgspec.structs import replace
 
 from linewright import numbers
 from linewright.errors import one_line
+from linewright.forms import listed
 
 T = TypeVar("T")
 Basis = Literal["cells", "settings", "functions", "lines", "costs", "run", "rule"]
@@ -99,8 +101,14 @@ def render(sentence: Sentence) -> str:
     text = f"{sentence.lead}: {sentence.text}" if sentence.lead else sentence.text
     if sentence.as_written:
         return text
-    text = text[:1].upper() + text[1:] + ("" if text.endswith((".", "…")) else ".")
+    text = capital(text) + ("" if text.endswith((".", "…")) else ".")
     return f"{sentence.machine}: {text}" if sentence.machine else text
+
+
+def capital(text: str) -> str:
+    """A text with a capital first; the name of a form stays as it is written in code."""
+    first = re.split("[ ,:;]", text, maxsplit=1)[0]
+    return text if "_" in first or listed(first) else text[:1].upper() + text[1:]
 
 
 def render_all(sentences: Iterable[Sentence]) -> list[str]:

@@ -359,7 +359,8 @@ def _scaling(readers: int, flat: Sequence[Comparison], grows: Sequence[Compariso
     if flat:
         names = numbers.join([r.first.form for r in flat])
         bound = numbers.at_most(max(r.within for r in flat))
-        clauses.append(Clause(text=f"{names} cost each reader the same as alone, within {bound}"))
+        text = f"{names} cost{'s' if len(flat) == 1 else ''} each reader the same as alone"
+        clauses.append(Clause(text=f"{text}, within {bound}"))
     if grows:
         ratios = {r.first.form: r.shown for r in grows}
         parts = [
@@ -383,11 +384,12 @@ def _spoken(trade: Trade) -> Sentence:
     beside = f"beside {readers} busy reader{'s' if readers > 1 else ''}"
     sections = sections_per_update(trade)
     low, high = _rounded(sections.low), _rounded(sections.high)
+    wait = update.size.median_ns
     text = (
         f"readers of {cheap} pay from {high} sections per update on (interval {low} to {high}): "
         f"each takes {numbers.figure(reader.size.median_ns)} ns less than one of "
         f"{update.cheapest.form}, and an updater waits "
-        f"{numbers.figure(update.size.median_ns)} ns longer, {beside}"
+        f"{numbers.span_of_cost(wait, wait)} longer, {beside}"
     )
     sides = ("first", "second") if reader.cheaper else ("second", "first")
     ids = [getattr(c, side).id for side in sides for c in trade]

@@ -84,7 +84,7 @@ def frequency_text(first: float, second: float, when: tuple[str, str]) -> str:
     """That a core cycle took one time, in ns, and then another."""
     return (
         f"a core cycle took {first:.3f} ns {when[0]} and {second:.3f} ns {when[1]}: the frequency "
-        f"changed by {first / second - 1:+.0%}, which moves every cell"
+        f"changed by {100 * (first / second - 1):+.0f} %, which moves every cell"
     )
 
 

@@ -176,7 +176,7 @@ def _controls(shown: Sequence[MatrixColumn], cells: Sequence[str]) -> list[Sente
     none was measured."""
     floors = [f"{numbers.within(c.floor, c.scale)} ({heading(c)})" for c in shown if c.pairs]
     parts = [f"noise floor: {', '.join(floors)}"] * bool(floors) + [
-        f"work linear to {numbers.at_most(c.bent)}, steady to {numbers.at_most(c.spread)}"
+        f"work: {numbers.at_most(c.bent)} nonlinear, {numbers.at_most(c.spread)} spread"
         for c in shown
         if c.bent is not None and c.spread is not None
     ]

@@ -24,6 +24,7 @@ from linewright.forms import FAMILIES, HANDOFF, ONE_LINE, Family, family_of
 from linewright.say.document import (
     Clause,
     Sentence,
+    capital,
     render_all,
     sentence,
     unique,
@@ -286,13 +287,9 @@ def _joined(sentences: Sequence[Sentence]) -> list[Sentence]:
     together."""
     made: list[Sentence] = []
     for one in sentences:
-        clauses = [Clause(text=one_line(_capital(c.text))) for c in one.clauses]
-        lead = one_line(_capital(one.lead))
+        clauses = [Clause(text=one_line(capital(c.text))) for c in one.clauses]
+        lead = one_line(capital(one.lead))
         if made and made[-1].lead == lead:
             clauses = made.pop().clauses + clauses
         made.append(Sentence(lead=lead, clauses=clauses))
     return made
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
