@@ -85,8 +85,13 @@ as_native() {
 # ccache where there is one: CMake reads these when it configures, also below pip.
 # The build folder's name stays out of the key, so that what pip builds in passing is taken from the native build.
 if command -v ccache >/dev/null; then
+    writable() { # writable FOLDER: whether it can be made or written; nothing is made yet
+        local at=$1
+        while [[ ! -e $at ]]; do at=$(dirname "$at"); done
+        [[ -d $at && -w $at ]]
+    }
     # A cache that cannot be written (a service account's home, a read-only one) would fail every compilation.
-    if cache=$(ccache --get-config cache_dir 2>/dev/null) && ! { mkdir -p "$cache/tmp" && [[ -w $cache/tmp ]]; } 2>/dev/null; then
+    if cache=$(ccache --get-config cache_dir 2>/dev/null) && ! writable "$cache/tmp"; then
         export CCACHE_DIR=$root/build/ccache
     fi
     export CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR-1}

@@ -486,10 +486,12 @@ def test_an_unreachable_package_source_is_the_last_line(tmp_path):
 def test_a_compiler_cache_that_cannot_be_written_is_not_used(tmp_path):
     machine = Machine(tmp_path, root=True)
     show = ("bash", "-c", '. scripts/lib.sh; echo "${CCACHE_DIR-unset}"')
-    script(machine.bin / "ccache", "echo /proc/no/such/home/.cache/ccache")
+    (tmp_path / "home").write_text("in the way, also of root")
+    script(machine.bin / "ccache", f"echo '{tmp_path}/home/.cache/ccache'")
     assert machine.run(*show).stdout.strip() == str(machine.checkout / "build/ccache")
     script(machine.bin / "ccache", f"echo '{tmp_path}/cache'")
     assert machine.run(*show).stdout.strip() == "unset"
+    assert not (tmp_path / "cache").exists(), "only what is built may make it"
 
 
 def test_a_checkout_that_cannot_be_written_is_refused_in_one_line(tmp_path):
