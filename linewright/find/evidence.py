@@ -57,7 +57,7 @@ class Thread:
 
     read: int = 0
     written: int = 0
-    apart: int = 0
+    of_tasks: int = 0
     """Of them, bytes that samples show to be used by one thread at a time (moved_tasks.py)."""
     first_ns: int = 1 << 63
     last_ns: int = 0
@@ -69,9 +69,16 @@ class Thread:
     def saw(self, time_ns: int) -> None:
         self.first_ns, self.last_ns = min(self.first_ns, time_ns), max(self.last_ns, time_ns)
 
-    def at_once(self) -> Thread:
-        """The same bytes at any time."""
-        return Thread(self.read, self.written, self.apart, 0, 0)
+    def at_any_time(self) -> Thread:
+        """The same bytes, used at whatever time."""
+        return Thread(self.read, self.written, self.of_tasks, 0, 0)
+
+    def add(self, other: Thread, shift: int = 0) -> None:
+        """Its uses of another line, whose bytes lie so far behind."""
+        self.read |= other.read << shift
+        self.written |= other.written << shift
+        self.of_tasks |= other.of_tasks << shift
+        self.saw(other.first_ns), self.saw(other.last_ns)
 
     def together(self, other: Thread) -> bool:
         """Whether both used the line in one stretch of time, and not one after the other."""
@@ -80,7 +87,7 @@ class Thread:
     def shared_bytes(self, other: Thread) -> int:
         """The bytes that both use and one writes, but for those that are used apart."""
         met = self.written & other.touched | other.written & self.touched
-        return met & ~(self.apart & other.apart)
+        return met & ~(self.of_tasks & other.of_tasks)
 
 
 @dataclass
@@ -153,9 +160,7 @@ class Evidence:
     def add(self, other: Evidence) -> None:
         """Another line's evidence to this one's."""
         for tid, thread in other.threads.items():
-            mine = self.thread(tid)
-            mine.read, mine.written = mine.read | thread.read, mine.written | thread.written
-            mine.saw(thread.first_ns), mine.saw(thread.last_ns)
+            self.thread(tid).add(thread)
         self.sites += other.sites
         self.samples += other.samples
         self.near += other.near
@@ -216,14 +221,7 @@ def paired(low: Evidence | None, high: Evidence | None) -> list[Thread]:
     merged: dict[int, Thread] = {}
     for shift, half in ((0, low), (LINE, high)):
         for tid, thread in half.threads.items() if half else ():
-            to = merged.setdefault(tid, Thread())
-            to.read |= thread.read << shift
-            to.written |= thread.written << shift
-            to.apart |= thread.apart << shift
-            to.first_ns, to.last_ns = (
-                min(to.first_ns, thread.first_ns),
-                max(to.last_ns, thread.last_ns),
-            )
+            merged.setdefault(tid, Thread()).add(thread, shift)
     return list(merged.values())
 
 

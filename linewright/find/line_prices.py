@@ -71,7 +71,7 @@ class Prices:
                 to[cell.form].append(record)
         self._alone = {form: _price(records) for form, records in alone.items()}
         self._contended = {form: _price(records) for form, records in contended.items()}
-        self.apart = _apart(contexts, records)
+        self.distance = _distance(contexts, records)
         """How far apart words have to lie here, where the records decide it."""
 
     def __bool__(self) -> bool:
@@ -107,7 +107,7 @@ class Prices:
         )
 
 
-def _apart(contexts: Sequence[Context], records: Sequence[Record]) -> ApartAnswers | None:
+def _distance(contexts: Sequence[Context], records: Sequence[Record]) -> ApartAnswers | None:
     """Of machines that differ in nothing but their kernel or probe, the one that needs most."""
     own = [record for record in records if record.cell.operation in SPACING.operations]
     found = [m.bytes_apart for m in machines_with_answers(summarise(contexts, own), contexts)]
@@ -226,7 +226,7 @@ def measured(
 def ceiling_of(hot: Hot, prices: Prices | None, arch: str) -> Ceiling | None:
     """What an end of the line's contention could bring; none of one that stays on one CPU at a
     time, nor of a pair of lines where pairs were not measured to disturb each other."""
-    apart = prices.apart.needed if prices is not None and prices.apart else LINE
+    apart = prices.distance.needed if prices is not None and prices.distance else LINE
     if prices is None or hot.verdict.stays or (hot.verdict.line_bytes == 128 and apart <= LINE):
         return None
     return prices.ceiling(hot, arch)

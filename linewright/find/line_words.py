@@ -73,7 +73,7 @@ def line_text(hot: Hot) -> str:
         return f"{typed if hot.type else object_text(hot.objects[0], True)}, on {hot.lines} lines"
     apart: dict[Object, Object] = {}
     for what in hot.objects:
-        apart.setdefault(what.apart, what)
+        apart.setdefault(what.without_place, what)
     first, *named = map(object_text, apart.values())
     more = f" and {len(named) - MOST_NAMES} more" if len(named) > MOST_NAMES else ""
     return ", ".join([first, *named[:MOST_NAMES]]) + more

@@ -64,7 +64,7 @@ def mark_line(e: Evidence, uses: Sequence[BytesUsed]) -> None:
     e.tasks, about = moved_tasks(uses)
     if e.tasks is not None and e.tasks.answer == "tasks":
         for use in uses:
-            e.thread(use.thread).apart |= use.touched & about
+            e.thread(use.thread).of_tasks |= use.touched & about
 
 
 def _uses(e: Evidence, lines: LineEvidence, decoder: Decoder) -> Iterator[BytesUsed]:

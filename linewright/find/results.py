@@ -104,7 +104,7 @@ class Object(Struct, frozen=True, forbid_unknown_fields=True):
     """Of a block: the return addresses of both calls."""
 
     @property
-    def apart(self) -> Object:
+    def without_place(self) -> Object:
         """The same for every address of one object, and of blocks of one allocating call."""
         return msgspec.structs.replace(self, offset=0, start=0)
 

@@ -141,7 +141,7 @@ class SharedLines:
         found = []
         for some in groups.values():
             repeated = [e for e in some if e.samples > 1]
-            met = [sharing_kind(t.at_once() for t in e.threads.values()) for e in repeated]
+            met = [sharing_kind(t.at_any_time() for t in e.threads.values()) for e in repeated]
             kinds = Counter(kind for kind in met if kind in SHARED)
             enough = max(FEWEST_MET, FEWEST_MET_SHARE * len(repeated))
             if len(some) >= FEWEST_LINES and kinds.total() >= enough:
@@ -224,7 +224,7 @@ class SharedLines:
             threads=len(e.threads),
             slowed=self._slowed(e),
             sites=self._sites.of(e, one_line=not table),
-            at_once=self._at_once(e.threads),
+            at_once=self.at_once(e.threads),
         )
 
     def seldom_identities(self) -> list[str]:
@@ -253,11 +253,12 @@ class SharedLines:
         first = self._addresses.object(e.pid, e.address, e.when_ns)
         return sorted(names or {f"{first.kind} used by {user}" for user in users})
 
-    def _at_once(self, threads: Iterable[int]) -> float | None:
-        """Of the time in which any of these threads ran, the part in which two did."""
+    def at_once(self, threads: Iterable[int] | None = None) -> float | None:
+        """Of the time in which any of these threads ran, or any of the program's, the part in which
+        two did; None where no time is counted."""
         if not self._period_ns:
             return None
-        runs = [self._times[tid] for tid in threads if tid in self._times]
+        runs = [self._times[tid] for tid in threads or self._times if tid in self._times]
         return ran_at_once(runs, self._period_ns, self._together) if runs else None
 
     def _touches(self, e: Evidence) -> list[Touch]:

@@ -13,7 +13,6 @@ from linewright.find.evidence import Evidence, LineEvidence, collect, collect_ne
 from linewright.find.line_prices import Prices
 from linewright.find.line_verdict import SELDOM_AT_ONCE
 from linewright.find.live import SamplerOutput
-from linewright.find.movement import ran_at_once
 from linewright.find.names import Names
 from linewright.find.results import BLIND, Remark, Result, note, readable
 from linewright.find.shared_lines import SharedLines
@@ -70,7 +69,7 @@ def findings_of(
         blind=[*BLIND[start.source], *_unknown_pointers(gathered)],
         notes=[
             *notes,
-            *_notes(gathered),
+            *_notes(gathered, found.at_once()),
             *_unlisted(addresses.code, gathered),
             *addresses.code.untyped(),
         ],
@@ -104,7 +103,7 @@ class Advice(NamedTuple):
 
 def conclude(found: Result, advice: Advice, notes: Sequence[Remark] = ()) -> Result:
     """What was found, with each line's ceiling, and what commands that follow are made of."""
-    near = None if advice.prices is None else advice.prices.apart
+    near = None if advice.prices is None else advice.prices.distance
     for hot in found.lines:
         hot.ceiling = line_prices.ceiling_of(hot, advice.prices, found.arch)
     found.command = list(map(readable, advice.command))
@@ -147,11 +146,11 @@ def _overhead(gathered: SamplerOutput) -> float | None:
     return (end.sample_cost_ns + end.watch_cost_ns + end.switch_cost_ns) / busy_ns
 
 
-def _notes(gathered: SamplerOutput) -> list[Remark]:
-    """What the reader must know of this run before believing it."""
+def _notes(gathered: SamplerOutput, at_once: float | None) -> list[Remark]:
+    """What the reader must know of this run before believing it; of the time in which threads ran,
+    several did for the part `at_once`."""
     start, end, watcher = gathered.start, gathered.end, gathered.watcher
-    by_timer = start.source == "timer"
-    at_once = _at_once(gathered)
+    by_timer, several = start.source == "timer", len({s.tid for s in gathered.samples}) > 1
     found = {
         "ended_by": gathered.ended_by and gathered.ended_by.name,
         "damaged": gathered.damaged,
@@ -171,18 +170,10 @@ def _notes(gathered: SamplerOutput) -> list[Remark]:
         "user_time": by_timer and not start.kernel,
         "other_run": start.other_run,
         "no_sample": not gathered.samples,
-        "one_cpu": len({s.cpu for s in gathered.samples if s.cpu is not None}) == 1
-        and len({s.tid for s in gathered.samples}) > 1,
-        "never_at_once": at_once < SELDOM_AT_ONCE and percent(at_once, False),
+        "one_cpu": several and len({s.cpu for s in gathered.samples if s.cpu is not None}) == 1,
+        "never_at_once": several
+        and at_once is not None
+        and at_once < SELDOM_AT_ONCE
+        and percent(at_once, False),
     }
     return [note(kind, *[value] * (value is not True)) for kind, value in found.items() if value]
-
-
-def _at_once(gathered: SamplerOutput) -> float:
-    """The same of the program's threads as of a line's; 1 where it has one thread."""
-    times: dict[int, list[int]] = {}
-    for sample in gathered.samples:
-        times.setdefault(sample.tid, []).append(sample.time_ns)
-    if len(times) < 2 or not gathered.start.period_ns:
-        return 1.0
-    return ran_at_once(list(times.values()), gathered.start.period_ns, bool(gathered.ticks))

@@ -24,7 +24,7 @@ def measured(path, near=line_of, named=True, **more) -> int | None:
     contexts, records = machine(near, **more)
     write(path / "spacing.jsonl", contexts, records)
     prices, _ = from_files([str(path / "spacing.jsonl")], contexts[0].cpu_model, named)
-    return prices.apart and prices.apart.needed
+    return prices.distance and prices.distance.needed
 
 
 def test_records_of_this_machine_decide_the_distance(tmp_path) -> None:
@@ -46,7 +46,7 @@ def test_of_two_kernels_of_one_machine_the_larger_distance_counts(tmp_path) -> N
     others = [replace(c, machine_id="00000000000000cc") for c in others]
     write(tmp_path / "both.jsonl", [*contexts, *others], [*records, *more])
     prices, _ = from_files([str(tmp_path / "both.jsonl")], contexts[0].cpu_model)
-    assert prices.apart.needed == 128
+    assert prices.distance.needed == 128
 
 
 def test_the_remedy_names_the_measured_distance_or_that_it_is_a_convention() -> None:
