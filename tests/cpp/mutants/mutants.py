@@ -38,7 +38,8 @@ ROOMS = {
     "interpose": ["src/rwlock/interpose/interpose.c", "src/rwlock/interpose/hooks.h"],
     "percpu": ["src/percpu/lock.h", "src/percpu/owned.c", "include/linewright/percpu.h"],
     "srcu": [
-        *(f"src/srcu/{name}.[ch]" for name in ("callbacks", "end", "event", "gp", "grace")),
+        *(f"src/srcu/{name}.[ch]" for name in ("arena", "callbacks", "domain", "end", "event")),
+        *(f"src/srcu/{name}.[ch]" for name in ("gp", "grace")),
         *(f"src/srcu/{name}.[ch]" for name in ("membarrier", "queue", "readers", "records")),
         *("src/srcu/wait.c", "src/srcu/worker.c", "src/common/futex.h"),
     ],

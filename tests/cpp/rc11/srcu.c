@@ -383,7 +383,7 @@ static void end_domain(void) {
     if (error)
         return;
     object[0] = (int)++called;
-    RIGHT(lw__srcu_init(S(domain), LW__SRCU_FAST)); /* in the same memory */
+    RIGHT(lw__srcu_init(S(domain), LW__SRCU_NORMAL)); /* in the same memory; a fast one's membarrier would order it, too */
 }
 
 /* No program ends a domain that a thread may still enter. */
