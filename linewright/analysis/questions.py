@@ -196,6 +196,7 @@ def of_hints(summaries: Sequence[Summary]) -> Pairs:
         s
         for s in summaries
         if s.usable
+        and not DISTRUSTED & set(s.flags)
         and s.cell.operation in WAIT.operations
         and s.cell.situation.contended
         and not s.cell.params

@@ -15,11 +15,12 @@ from linewright.analysis.machine_answers import (
     MachineAnswers,
     add_cost,
     far_add,
+    hint_choice,
     machines_with_answers,
 )
 from linewright.analysis.machine_figures import MatrixColumn, Price, Row
 from linewright.analysis.summary import Summary
-from linewright.forms import CACHE, READERS, SPACING, Family
+from linewright.forms import CACHE, READERS, SPACING, WAIT, Family
 from linewright.numbers import cpu_text
 from linewright.say import cell_rows
 from linewright.say.advice import classes, code, overtaking, setting, use
@@ -323,6 +324,8 @@ def _data(family: Family, m: MachineAnswers) -> Any:
         return {"terms": m.cache_fits, "savings": m.select("waits")}
     if family is SPACING:
         return m.bytes_apart
+    if family is WAIT:
+        return hint_choice(m)
     if family is READERS:
         readers = m.select("readers")
         scaling, trades = reader_cost.scaling(readers), reader_cost.trades(readers)

@@ -4,13 +4,18 @@ nothing."""
 
 from __future__ import annotations
 
+import json
+
+import msgspec
 import numpy as np
 import pytest
 
 from linewright.analysis import summarise
 from linewright.analysis.machine_answers import hint_choice, machines_with_answers
+from linewright.forms import WAIT
 from linewright.say.document import render
 from linewright.say.family_sentences import wait_sentences
+from linewright.say.machine_document import topics
 from linewright.say.verdict import verdict
 from support.analysis_samples import cell, contexts_of, together
 
@@ -102,6 +107,23 @@ def test_a_preempted_holder_decides_nothing() -> None:
     (m,) = machines_with_answers(summarise(contexts, records), contexts)
     assert not any(c.situation.params for c in m.select("hints"))
     assert hint_choice(m).hint == "none"
+
+
+def test_cells_that_doubt_themselves_decide_nothing() -> None:
+    costs = [*points("pause", USUAL), *points("none", SOONER)]
+    records = [
+        msgspec.structs.replace(r, flags=["doubled"] * (r.cell.form == "held_none"))
+        for r in together(costs, np.random.default_rng(4), count=8)
+    ]
+    contexts = contexts_of(records, arch="x86_64")
+    (m,) = machines_with_answers(summarise(contexts, records), contexts)
+    assert {c.operation for c in m.select("hints")} == {"wait_woken"} and hint_choice(m) is None
+
+
+def test_programs_read_the_choice_with_its_comparisons() -> None:
+    (topic,) = (t for t in topics(machine({"none": SOONER})) if t.title == WAIT.title)
+    data = json.loads(msgspec.json.encode(topic))["data"]
+    assert data["hint"] == "none" and (len(data["woken"]), len(data["held"])) == (2, 4)
 
 
 def test_five_equal_hints_are_seldom_named() -> None:
