@@ -42,6 +42,8 @@ class _Unknown(Exception):
 NAME = "@"
 """Stands for the name of what is declared."""
 _LIBRARIES = ("std", "core", "alloc", "__gnu_cxx", "sync", "runtime", "internal")
+_CRATE = re.compile(r"/(rustc|\.cargo/registry|rustlib)/")
+"""Where sources of Rust's library and of other people's crates lie."""
 _INNER = re.compile(r"\bstd::sync::poison::(mutex|rwlock)::")
 """Paths of Rust's library that a program may not write; without the last two parts it may."""
 
@@ -77,7 +79,8 @@ def own_member(layout: Layout, offset: int) -> Written | None:
     scope = element_of(layout.die)
     while scope.get_parent() is not None and not scope.get_parent().tag.endswith("_unit"):
         scope = scope.get_parent()
-    library = re.split(r"[./]", name_of(scope))[0] in _LIBRARIES
+    unit = name_of(scope.cu.get_top_DIE())
+    library = _CRATE.search(unit) or re.split(r"[./]", name_of(scope))[0] in _LIBRARIES
     return None if library else written._replace(following=following)
 
 

@@ -172,7 +172,7 @@ def lookup(symbols: list[Symbol], address: int, slack: int = 0) -> Symbol | None
 
 _ESCAPED = re.compile(r"\$(LT|GT|C|RF|BP|LP|RP|u[0-9a-f]{1,6})\$")
 _SIGNS = {"LT": "<", "GT": ">", "C": ",", "RF": "&", "BP": "*", "LP": "(", "RP": ")"}
-_HASH = re.compile(r"::h[0-9a-f]{16}$")
+_HASH = re.compile(r"::h[0-9a-f]{16}( \(\.llvm\.\d+\)|\.llvm\.\d+)?$")
 
 
 def without_hash(name: str) -> str:

@@ -126,6 +126,9 @@ def _followed(line: Hot, sharing: str) -> tuple[tuple[str, ...], str]:
         step = ""
     if key == "readers" and replaceable(line.sites):
         return (*advice, "replaceable"), "locks"
+    what = line.objects[0] if line.objects else None
+    if what is not None and what.kind == "heap" and not what.site and not line.fields:
+        return advice, "heap"  # what is shared has no name yet
     return advice, step
 
 

@@ -152,15 +152,22 @@ def bytes_text(hot: Hot, program: str = "") -> list[str]:
         if names:
             more = f" and {len(names) - MOST_FIELDS} more" if len(names) > MOST_FIELDS else ""
             spans += f" ({', '.join(names[:MOST_FIELDS])}{more})"
-        names = " ".join(_thread(t, named) for t in some[:4]) + (
-            f" and {len(some) - 4} more" if len(some) > 4 else ""
-        )
-        verb = "write" if any(t.writes for t in some) else "read"
-        verb += "s" if len(some) == 1 else ""
-        said.append(f"bytes {spans}: thread{'s' if len(some) > 1 else ''} {names} {verb}")
+        uses = [(verb, [t for t in some if t.writes == writes]) for verb, writes in _VERBS]
+        who = ", ".join(_users(of, verb, named) for verb, of in uses if of)
+        said.append(f"bytes {spans}: {who}")
     if hot.threads > len(touches):
         said.append(f"and {hot.threads - len(touches)} threads more")
     return said
+
+
+_VERBS = (("write", True), ("read", False))
+
+
+def _users(some: Sequence[Touch], verb: str, named: bool) -> str:
+    names = " ".join(_thread(t, named) for t in some[:4])
+    more = f" and {len(some) - 4} more" if len(some) > 4 else ""
+    many = len(some) > 1
+    return f"thread{'s' * many} {names}{more} {verb}{'s' * (not many)}"
 
 
 def _thread(touch: Touch, named: bool) -> str:
@@ -394,7 +401,8 @@ def advice(hot: Hot, apart: int | None = None) -> str:
     threads = f"Thread{'s' * (len(alone) > 1)} {' '.join(map(str, alone[:4]))}{more}"
     threads += " uses" if len(alone) == 1 else " use"
     said = " ".join(ADVICE[key].format(apart=apart or APART, threads=threads) for key in keys)
-    other = hot.member is not None and hot.member.language in ("rust", "go")
+    jitted = bool(hot.sites) and not hot.sites[0].module
+    other = jitted or (hot.member is not None and hot.member.language in ("rust", "go"))
     return _HEADER.sub("", said) if other else said
 
 

@@ -359,14 +359,14 @@ def _from_llvm(lines: list[str], addresses: list[int]) -> dict[int, SourceLine]:
 
 def _user_line(frames: list[tuple[str, str]]) -> SourceLine:
     """Of a chain of inlined functions with their lines, innermost first: the function that was not
-    inlined, and the innermost line that is of no system header."""
+    inlined, and the innermost line that is of no system header; without one its own."""
     lines = [source for _, source in frames if source]
     own = [source for source in lines if not _SYSTEM_SOURCE.search(source)]
     inlined, (function, _) = frames[:-1], frames[-1] if frames else ("", "")
     if "__rust_begin_short_backtrace" in function:  # what std::thread runs a closure in
         mine = [f for f, at in inlined if not _SYSTEM_SOURCE.search(at)]
         function = mine[-1] if mine else function
-    source = next(iter([*own, *lines]), "")
+    source = next(iter([*own, *lines[-1:]]), "")
     return SourceLine(without_hash(function), source, tuple(without_hash(f) for f, _ in inlined))
 
 

@@ -163,7 +163,8 @@ def headline(result: Result) -> str:
     beside += [f"{wide} more on 128-byte lines only"] * bool(wide)
     beside += [f"{staying} shared without contention"] * bool(staying)
     found = ", ".join([found, *beside]) + "," * bool(beside)
-    timed = f"{result.samples} samples of {result.threads} threads in {result.seconds:.1f} s"
+    threads = numbers.count(result.threads, "thread")
+    timed = f"{numbers.count(result.samples, 'sample')} of {threads} in {result.seconds:.1f} s"
     cost = (
         f", finding took about {numbers.percent(result.overhead, False)} of their time"
         if result.overhead is not None
@@ -172,7 +173,7 @@ def headline(result: Result) -> str:
     if cost and result.beside_s is not None:
         cost += f" and {result.beside_s:.2f} s of CPU time beside them"
     if result.source == "exact":
-        timed = f"{result.samples} accesses of {result.threads} threads, emulated"
+        timed = f"{result.samples} accesses of {threads}, emulated"
     return f"{found} in {result.program} ({timed}{cost})"
 
 

@@ -248,6 +248,9 @@ def test_the_most_used_fields_are_named_and_threads_by_their_names() -> None:
         "bytes 0-55 (ring.f5, ring.f6, ring.f4, ring.f2 and 3 more): threads 7 (server) "
         "8 (worker) write"
     )
+    reads = msgspec.structs.replace(touches[1], name="server", writes=False)
+    said = bytes_text(line(touches=[touches[0], reads]), "server")
+    assert said == ["bytes 0-55: thread 7 writes, thread 8 reads"]
     alike = [touches[0], msgspec.structs.replace(touches[1], name="server")]
     assert bytes_text(line(touches=alike), "server") == ["bytes 0-55: threads 7 8 write"]
 

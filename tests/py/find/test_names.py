@@ -37,6 +37,12 @@ def test_a_header_alone_is_better_than_nothing() -> None:
     assert _from_llvm(llvm(HEADER), [16]) == {16: SourceLine(*HEADER)}
 
 
+def test_without_an_own_line_that_of_the_named_function_stands() -> None:
+    outer = ("tokio::sync::Semaphore::release", "/root/.cargo/registry/tokio/src/semaphore.rs:7")
+    found = _from_llvm(llvm(HEADER, outer), [16])
+    assert found == {16: SourceLine(*outer, inlined=(HEADER[0],))}
+
+
 def test_what_addr2line_does_not_know_has_no_name() -> None:
     lines = ["0x10", "??", "??:0", "0x20", *USER]
     assert _from_addr2line(lines, [16, 32]) == {16: SourceLine(), 32: SourceLine(*USER)}
@@ -49,6 +55,8 @@ def test_names_of_rust_are_read_as_they_were_written() -> None:
     assert without_hash(f"{escaped}::hf559d70717a3c6b9") == wanted
     closure = "arc::main::_$u7b$$u7b$closure$u7d$$u7d$::h0a1ea0284f0dd6e3"
     assert without_hash(closure) == "arc::main::{{closure}}"
+    unit = "tk::main::h0a1ea0284f0dd6e3 (.llvm.16527486042563899280)"
+    assert without_hash(unit) == "tk::main"
     assert without_hash("a$b::c") == "a$b::c", "without a hash it is no name of Rust"
 
 
