@@ -335,14 +335,14 @@ def wait_sentences(m: MachineAnswers) -> list[Sentence]:
     if found is None:
         return []
     least, usual = found.woken[0], hint_of(found.woken[0].second.form)
-    less = numbers.times(least.contrast.low, least.contrast.high)
+    less = numbers.times(least.shown.low, least.shown.high)
     longer = max(0.0, *(c.contrast.high - 1 for c in found.held))
     where = " where that gains least" * (len(found.woken) > 1)
     text = (
         f"LINEWRIGHT_WAIT={found.hint}: two wake-ups take {instead_text(least)} by {usual} "
         f"{sharers_of(least)}{where} ({less}); sections of the thread that is waited for take at "
-        f"most {longer:.0%} longer, at {numbers.count(len(found.held), 'point')} measured; power "
-        "was not measured"
+        f"most {numbers.at_most(longer)} longer, at {numbers.count(len(found.held), 'point')} "
+        "measured; power was not measured"
     )
     return [sentence(text, WAIT.name, found.ids, ratio=least.contrast.value)]
 
