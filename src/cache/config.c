@@ -4,12 +4,10 @@
 #define _GNU_SOURCE /* secure_getenv */
 #endif
 #include "internal.h"
-#include "../common/printable.h"
+#include "../common/items.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 uint32_t lw_cache_chosen;
 
@@ -26,14 +24,11 @@ static const char *insn_name(enum lw_cache_insn insn)
     }
 }
 
-static enum lw_cache_insn insn_by_name(const char *name, size_t n)
+static enum lw_cache_insn insn_by_name(struct piece name)
 {
-    for (int i = LW_INSN_NONE + 1; i < LW_INSN_COUNT; i++) {
-        const char *candidate = insn_name((enum lw_cache_insn)i);
-
-        if (strlen(candidate) == n && !memcmp(candidate, name, n))
+    for (int i = LW_INSN_NONE + 1; i < LW_INSN_COUNT; i++)
+        if (piece_is(name, insn_name((enum lw_cache_insn)i)))
             return (enum lw_cache_insn)i;
-    }
     return LW_INSN_NONE;
 }
 
@@ -45,9 +40,9 @@ static uint32_t fitting(unsigned int field)
                                          : LW_CACHE_PERSISTERS;
 }
 
-static int choose(uint32_t *word, unsigned int field, const char *name, size_t n)
+static int choose(uint32_t *word, unsigned int field, struct piece name)
 {
-    enum lw_cache_insn insn = insn_by_name(name, n);
+    enum lw_cache_insn insn = insn_by_name(name);
 
     if (!insn)
         return -EINVAL;
@@ -57,50 +52,45 @@ static int choose(uint32_t *word, unsigned int field, const char *name, size_t n
     return 0;
 }
 
-static bool is_word(const char *text, size_t n, const char *wanted)
-{
-    return strlen(wanted) == n && !memcmp(text, wanted, n);
-}
-
-/* One word of the comma list. `base` is the detected choice. */
-static int apply(uint32_t *word, uint32_t base, const char *text, size_t n)
+/* One item of the list. `base` is the detected choice. */
+static int apply(uint32_t *word, uint32_t base, struct piece item)
 {
     static const struct {
-        const char *prefix;
+        const char *name;
         unsigned int field;
-    } settings[] = {{"clean=", LW_WORD_CLEAN}, {"invalidate=", LW_WORD_INVALIDATE}, {"persist=", LW_WORD_PERSIST}};
+    } settings[] = {{"clean", LW_WORD_CLEAN}, {"invalidate", LW_WORD_INVALIDATE}, {"persist", LW_WORD_PERSIST}};
+    struct piece name, value;
 
-    if (is_word(text, n, "default")) {
+    if (piece_is(item, "default")) {
         *word = base;
         return 0;
     }
-    if (is_word(text, n, "coherent")) {
+    if (piece_is(item, "coherent")) {
         *word |= LW_BIT(LW_WORD_COHERENT);
         return 0;
     }
-    if (is_word(text, n, "noncoherent")) {
+    if (piece_is(item, "noncoherent")) {
         *word &= ~LW_BIT(LW_WORD_COHERENT);
         return 0;
     }
-    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
-        size_t length = strlen(settings[i].prefix);
-
-        if (n > length && !memcmp(text, settings[i].prefix, length))
-            return choose(word, settings[i].field, text + length, n - length);
-    }
+    if (piece_split(item, &name, &value))
+        for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+            if (piece_is(name, settings[i].name))
+                return choose(word, settings[i].field, value);
     return -EINVAL;
 }
 
 static int apply_all(uint32_t *word, uint32_t base, const char *choice)
 {
-    for (;;) {
-        size_t n = strcspn(choice, ",");
-        int error = apply(word, base, choice, n);
+    int error = 0;
 
-        if (error || !choice[n])
-            return error;
-        choice += n + 1;
+    for (const char *at = choice; at && !error;) {
+        struct piece item = item_at(at);
+
+        error = apply(word, base, item);
+        at = item_after(item);
     }
+    return error;
 }
 
 /* One line, whatever is in it: the text comes from the environment and goes to a terminal. */
