@@ -11,8 +11,10 @@
  * In no scenario, each for its reason:
  *   sequences of src/percpu           assembly, which tests/cpp/percpu/interleave.cpp explores by instructions; so per-CPU counts and values, too
  *   src/percpu/rseq.c, percpu.c       registration and the allocator, under one lock: they decide nothing about who owns a CPU's words
- *   interpose/lookups.c               run before there are threads; each thread finds the same function
+ *   interpose/lookups.c               reads the dynamic linker's tables, which it does not change: each thread finds the same function
  *   interpose/statistics.c            counts for a report, all of them relaxed: no lock asks them
+ *   src/srcu/debug.c, describe.c      what LW_DEBUG checks, and reports: they stop a wrong program, or print, and decide nothing for a right one
+ *   src/wait, but park.c              which hint a round is, and how long a thread spins: neither orders anything
  *   signal handlers, fork()           an interrupted thread is no thread of its own; ctest -R 'stepped|every_instruction|fork' runs them
  */
 #ifndef LINEWRIGHT_ARCH_CPU_H

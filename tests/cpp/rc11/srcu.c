@@ -555,7 +555,7 @@ struct rc11_scenario rc11_scenarios[] = {
 };
 const size_t rc11_count = sizeof rc11_scenarios / sizeof *rc11_scenarios;
 
-/* ---- what no scenario has ---- */
+/* ---- what no scenario has, for the reasons that shim.h names ---- */
 
 void lw__check_interface(unsigned interface) { (void)interface; }
 void lw__percpu_pin(const void *here) { (void)here; }
