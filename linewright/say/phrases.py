@@ -211,7 +211,9 @@ def instead_text(c: Comparison, reverse: bool = False) -> str:
 def figure_text(ns: float, f: Finding) -> str:
     """A figure of a finding: a time, or what is exposed of it."""
     kind = " with its work" if f.withheld else " exposed" if f.figure == "exposed" else ""
-    return f"{numbers.figure(ns)} ns{kind}"
+    # A cost that work hides comes out on either side of nothing.
+    hidden = f.figure == "exposed" and -0.05 < ns < 0.05
+    return f"{'0.0' if hidden else numbers.figure(ns)} ns{kind}"
 
 
 def shown_text(f: Finding) -> str:
