@@ -339,6 +339,28 @@ def test_a_contended_change_of_almost_three_times_fails(command):
     )
 
 
+def test_two_short_runs_of_a_virtual_machine_claim_nothing_of_a_second_cpu(command):
+    """Its states outlast such runs, and passed for changes."""
+    names = [
+        run(
+            command.directory,
+            f"{minute}.jsonl",
+            dict.fromkeys(PLANTED, factor),
+            minute,
+            virtualised="yes",
+            started_utc=f"2026-01-01T00:{minute:02d}:00Z",
+        )
+        for minute, factor in ((10, 1.0), (20, 4.8))
+    ]
+    answer = command("compare", *names, "--fail-above", "5%")
+    said = flat(answer.stdout)
+    assert answer.returncode == 0 and "UNDECIDED, counted as passed" in said
+    assert "4 with a second CPU meet a virtual machine in too few states" in said
+    told = json.loads(command("compare", *names, "--json").stdout)
+    assert {(row["answer"], row["why"]) for row in told["rows"]} == {("undecided", "few_states")}
+    assert len(told["undecided"]) == 0 == len(told["failing"])
+
+
 def test_more_launches_are_asked_for_only_where_they_would_tell(command):
     close = [noisy(command.directory, f"{seed}.jsonl", seed, between=0.03) for seed in (5, 6)]
     assert "launches would decide them" in flat(command("compare", *close).stdout)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linewright import numbers
+from linewright.say.document import capital
 
 
 @pytest.mark.parametrize(
@@ -58,3 +59,23 @@ def test_a_number_of_any_size_has_no_exponent(value: float) -> None:
     assert "e" not in text
     assert float(text.replace(",", "")) == pytest.approx(value, rel=0.0006)
     assert numbers.plain(19497060.4) == "19,497,060" and numbers.plain(3.95e-5) == "0.0000395"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words", "signs"),
+    [
+        (0.003, 0.004, "250 to 333 times less", "-99.7 to -99.6 %"),
+        (0.0003, 0.0004, "2500 to 3333 times less", "-99.97 to -99.96 %"),
+        (0.05, 0.06, "17 to 20 times less", "-95 to -94 %"),
+        (0.5, 0.52, "48 to 50 % less", "-50 to -48 %"),
+    ],
+)
+def test_nothing_costs_a_hundred_percent_less(low, high, words: str, signs: str) -> None:
+    assert numbers.change_in_words(low, high, "ratio") == words
+    assert numbers.change(low, high, "ratio") == signs
+
+
+def test_a_sentence_leaves_the_name_of_a_form_as_it_is_in_code() -> None:
+    assert capital("srcu_fast and srcu cost the same") == "srcu_fast and srcu cost the same"
+    assert capital("srcu: 2 ns") == "srcu: 2 ns"
+    assert capital("readers cost the same") == "Readers cost the same"
