@@ -149,7 +149,7 @@ def _pointees(die: DIE, depth: int) -> Iterator[tuple[int, Layout]]:
     if die.tag.endswith(("pointer_type", "reference_type")):
         to = _type(die) if "DW_AT_type" in die.attributes else die
         if to.tag in _STRUCTS:
-            yield depth, _layout(to)
+            yield depth, _layout(to, _typedef(die))
     elif die.tag in _STRUCTS and depth < MOST_DEEP:
         for member in die.iter_children():
             if member.tag in _PARTS and "DW_AT_type" in member.attributes:
@@ -475,9 +475,19 @@ def _type(die: DIE) -> DIE:
     return _type(found) if found.tag in _SAME else found
 
 
-def _layout(die: DIE) -> Layout:
+def _layout(die: DIE, called: str = "") -> Layout:
     element = element_of(die)
-    return Layout(name_of(element) or "struct", size_of(die), size_of(element), die)
+    return Layout(name_of(element) or called or "struct", size_of(die), size_of(element), die)
+
+
+def _typedef(pointer: DIE) -> str:
+    """The name that a pointer's type without one of its own is called by."""
+    found = pointer
+    while "DW_AT_type" in found.attributes:
+        found = referred(found, "DW_AT_type")
+        if found.tag == "DW_TAG_typedef":
+            return name_of(found)
+    return ""
 
 
 def element_of(die: DIE) -> DIE:

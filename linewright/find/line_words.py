@@ -74,7 +74,7 @@ def line_text(hot: Hot) -> str:
     apart: dict[Object, Object] = {}
     for what in hot.objects:
         apart.setdefault(what.without_place, what)
-    first, *named = map(object_text, apart.values())
+    first, *named = dict.fromkeys(map(object_text, apart.values()))
     more = f" and {len(named) - MOST_NAMES} more" if len(named) > MOST_NAMES else ""
     return ", ".join([first, *named[:MOST_NAMES]]) + more
 

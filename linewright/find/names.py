@@ -360,7 +360,7 @@ def _from_llvm(lines: list[str], addresses: list[int]) -> dict[int, SourceLine]:
 def _user_line(frames: list[tuple[str, str]]) -> SourceLine:
     """Of a chain of inlined functions with their lines, innermost first: the function that was not
     inlined, and the innermost line that is of no system header; without one its own."""
-    lines = [source for _, source in frames if source]
+    lines = [source for _, source in frames if source and not source.endswith(":0")]
     own = [source for source in lines if not _SYSTEM_SOURCE.search(source)]
     inlined, (function, _) = frames[:-1], frames[-1] if frames else ("", "")
     if "__rust_begin_short_backtrace" in function:  # what std::thread runs a closure in

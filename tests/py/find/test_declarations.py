@@ -166,3 +166,16 @@ def test_what_is_shown_is_taken_by_the_compiler_and_separates(layout, tmp_path, 
     )
     command = PROGRAMS[language][1]
     subprocess.run([*command, "-c", "-o", tmp_path / "shown.o", file], check=True)
+
+
+def test_a_structure_without_a_name_has_that_of_the_typedef(tmp_path) -> None:
+    """As pthread_mutex_t, and most structures of C programs."""
+    source = (
+        "#include <stdlib.h>\ntypedef struct { long a, b; } pair_t;"
+        "int main(void) { pair_t *const to = malloc(sizeof *to); to->b++; return (int)to->a; }"
+    )
+    (tmp_path / "program.c").write_text(source)
+    subprocess.run(["gcc", "-g", "-o", "program", "program.c"], cwd=tmp_path, check=True)
+    path = str(tmp_path / "program")
+    code = next(s for s in module(path).functions if s.name == "main")
+    assert types.allocated(path, code.address + 4, 16).name == "pair_t"

@@ -43,6 +43,12 @@ def test_without_an_own_line_that_of_the_named_function_stands() -> None:
     assert found == {16: SourceLine(*outer, inlined=(HEADER[0],))}
 
 
+def test_line_zero_is_no_line() -> None:
+    """As V8's own functions have it."""
+    found = _from_llvm(llvm(("Builtins_AtomicsAdd", "geni/embedded.o:0")), [16])
+    assert found == {16: SourceLine("Builtins_AtomicsAdd")}
+
+
 def test_what_addr2line_does_not_know_has_no_name() -> None:
     lines = ["0x10", "??", "??:0", "0x20", *USER]
     assert _from_addr2line(lines, [16, 32]) == {16: SourceLine(), 32: SourceLine(*USER)}
