@@ -432,10 +432,9 @@ def next_command(hot: Hot, result: Result) -> str:
 
 
 NOTES = {
-    "unmet_stores": "plain stores that no watchpoint met (the hottest lines are watched, one after "
-    "the other)",
-    "in_kernel": "time inside the kernel and what the kernel touches",
-    "rare": "lines that move rarely: below a few samples nothing is said",
+    "unmet_stores": "plain stores that no watchpoint met",
+    "in_kernel": "the kernel",
+    "rare": "rare lines",
     "plain": "plain stores and loads: without perf_event_open there are no watchpoints, so false "
     "sharing between plain stores is unseen",
     "unsignalled": "statically linked programs, threads that block the signal or were not made by "
@@ -571,4 +570,4 @@ def _longer(result: Result) -> str:
 
 def blind_text(result: Result) -> str:
     """What its source cannot see."""
-    return f"blind to: {'; '.join(map(note_text, result.blind))}"
+    return f"blind to: {'; '.join(map(note_text, result.blind))} (docs/guide/find.md)"

@@ -192,7 +192,7 @@ def test_a_result_of_find_is_a_section_of_its_own(files, tmp_path):
         and "counter<b>" in report.text
         and "50 % (40 to 60)" in report.text
     )
-    assert "blind to: lines that move rarely" in report.text
+    assert "blind to: rare lines" in report.text
     with pytest.raises(UserError, match="no records"):
         gather([str(path)], lambda text: None)
     path.write_bytes(path.read_bytes().replace(b'"timer"', b"timer"))
