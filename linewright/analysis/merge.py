@@ -129,8 +129,14 @@ def _started(record: Record, contexts: Mapping[str, Context]) -> float | None:
     context = contexts.get(record.context_id)
     if context is None or record.started_s is None:
         return None
+    began = began_at(context)
+    return None if began is None else began + record.started_s
+
+
+def began_at(context: Context) -> float | None:
+    """When a launch began, in seconds of one clock for all; None where its file gives no time."""
     try:
-        return datetime.fromisoformat(context.started_utc).timestamp() + record.started_s
+        return datetime.fromisoformat(context.started_utc).timestamp()
     except (ValueError, OverflowError):
         return None
 

@@ -11,7 +11,6 @@ exposed costs are compared, in ns."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 
 import numpy as np
 from msgspec import Struct
@@ -38,7 +37,12 @@ from linewright.analysis.control import (
     pool_components,
 )
 from linewright.analysis.intervals import median
-from linewright.analysis.merge import CLUSTER_VIRTUAL_S, FEWEST_CLUSTERS, cluster_numbers
+from linewright.analysis.merge import (
+    CLUSTER_VIRTUAL_S,
+    FEWEST_CLUSTERS,
+    began_at,
+    cluster_numbers,
+)
 from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary, figure_of, grouped
 from linewright.compare.compared_files import outcome, simulated
@@ -83,9 +87,11 @@ def launches_in_turns(before: Iterable[Context], after: Iterable[Context]) -> di
 def _states(sides: Sequence[Sequence[Context]]) -> dict[str, int]:
     """By launch the state in which it saw a virtual machine, as far as the times tell, of runs that
     were made one after the other; nothing of others, whose launches met the same states."""
-    began = [[datetime.fromisoformat(c.started_utc).timestamp() for c in side] for side in sides]
+    began = [[began_at(c) for c in side] for side in sides]
     steady = all(c.virtualised == "no" for side in sides for c in side)
-    if steady or not all(began) or min(map(max, began)) >= max(map(min, began)):
+    if steady or not all(began) or any(None in times for times in began):
+        return {}
+    if min(map(max, began)) >= max(map(min, began)):
         return {}
     return {
         c.context_id: state

@@ -16,7 +16,7 @@ from linewright.find.addresses import Addresses, Object
 from linewright.find.decode import DWARF_REGISTERS, Decoder, Operand
 from linewright.find.evidence import LINE, Evidence, SiteKey, byte_mask
 from linewright.find.names import FileAddress
-from linewright.find.results import APART, FieldBytes, LayoutAdvice, Member
+from linewright.find.results import APART, ContendedMember, FieldBytes, LayoutAdvice
 from linewright.find.sites import hottest
 
 
@@ -53,7 +53,7 @@ class Fields:
             found += fields
         return TypedLine([_weighed(f, e) for f in found or self._pointed(e)], advised)
 
-    def member(self, e: Evidence, objects: Sequence[Object]) -> Member | None:
+    def member(self, e: Evidence, objects: Sequence[Object]) -> ContendedMember | None:
         """What most samples are at, where two threads use it and one of them writes."""
         for key, at in self._hottest_bytes(e):
             what, layout, offset = self._held(e, objects, at)
@@ -68,7 +68,7 @@ class Fields:
             writers = sum(bool(t.written & mask) for t in users)
             if len(users) > 1 and writers:
                 beside = any(t.touched & ~mask for t in e.threads.values())
-                return Member(
+                return ContendedMember(
                     language=found.language,
                     type=found.type,
                     name=found.name or (what.symbol if what else ""),

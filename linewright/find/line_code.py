@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 from linewright.elf.declarations import NAME
-from linewright.find.results import APART, Hot, LayoutAdvice, Member
+from linewright.find.results import APART, ContendedMember, Hot, LayoutAdvice
 
 _LANGUAGES = {"c": "C", "c++": "C++", "rust": "Rust", "go": "Go"}
 _SEPARATED = {
@@ -167,7 +167,7 @@ def _remedy(hot: Hot, apart: int) -> tuple[str, str] | None:
     return (_LANGUAGES[member.language], f"{shown} // {use}") if shown else None
 
 
-def _among(member: Member, template: str, apart: int) -> str:
+def _among(member: ContendedMember, template: str, apart: int) -> str:
     """Members in place of one, in the type that it is in."""
 
     def declared(name: str) -> str:

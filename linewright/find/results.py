@@ -193,7 +193,7 @@ class LayoutAdvice(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         return msgspec.structs.replace(self, bytes_after=after, bytes_apart=bytes_apart)
 
 
-class Member(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ContendedMember(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The field that threads contend for, as it is written."""
 
     language: Literal["c", "c++", "rust", "go"]
@@ -314,7 +314,7 @@ class Hot(Struct, forbid_unknown_fields=True, kw_only=True):
     fields: list[FieldBytes] = []
     """What lies on the line; empty where no debug information says."""
     advised: LayoutAdvice | None = None
-    member: Member | None = None
+    member: ContendedMember | None = None
     """None where the debug information does not say, or where not two threads use it."""
     touches: list[Touch]
     threads: U64

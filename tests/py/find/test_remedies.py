@@ -15,7 +15,7 @@ from linewright.elf import declarations, types
 from linewright.elf.symbols import demangle, module
 from linewright.find.line_code import code_text
 from linewright.find.line_verdict import used_in
-from linewright.find.results import Hot, Member, Movement, Site, Touch
+from linewright.find.results import ContendedMember, Hot, Movement, Site, Touch
 from support import find_results
 
 C = """
@@ -103,10 +103,10 @@ def layout(tmp_path_factory):
     return find
 
 
-def member(layout: types.Layout, name: str, writers: int = 2) -> Member:
+def member(layout: types.Layout, name: str, writers: int = 2) -> ContendedMember:
     every = (declarations.own_member(layout, at) for at in range(layout.size))
     found = next(w for w in every if w and w.name == name)
-    return Member(
+    return ContendedMember(
         language=found.language,
         type=found.type,
         name=found.name,
@@ -173,7 +173,7 @@ def test_the_code_of_each_remedy_compiles(layout, tmp_path, key, language) -> No
 
 
 def test_a_plain_variable_gets_copies_too(layout) -> None:
-    plain = Member(language="c", type="", name="hits", declared="atomic_long @", writers=2)
+    plain = ContendedMember(language="c", type="", name="hits", declared="atomic_long @", writers=2)
     line = find_results.line(sites=[site()], touches=[touch(1), touch(2)], member=plain)
     assert code_text(line, 64).startswith(
         "in C: static struct { alignas(64) atomic_long value; } hits[THREADS]; // "
