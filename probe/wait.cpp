@@ -12,13 +12,13 @@
 
 #include "probe/machine.hpp"
 #include "probe/turns.hpp"
+#include "probe/window.hpp"
 #include "wire/forms.hpp"
 
 #include <linewright/arch/measure.h>
 #include <linewright/arch/select.h>
 #include LW_ARCH_HEADER(wait.h)
 
-#include <ctime>
 #include <string_view>
 #include <thread>
 
@@ -108,29 +108,19 @@ public:
         if (!thread_.joinable())
             return;
         const Presence now = presence();
-        wall_s_ += now.wall_s - begun_.wall_s;
-        ran_s_ += now.ran_s - begun_.ran_s;
+        wall_ns_ += now.wall_ns - begun_.wall_ns;
+        ran_ns_ += now.ran_ns - begun_.ran_ns;
         thread_.request_stop();
         thread_.join();
     }
 
     // Of the time in which there was a competitor, the share in which its maker did not run.
-    double away_share() const { return wall_s_ > 0 ? 1 - ran_s_ / wall_s_ : 0; }
+    double away_share() const { return wall_ns_ > 0 ? 1 - ran_ns_ / wall_ns_ : 0; }
 
 private:
-    struct Presence {
-        double wall_s, ran_s;
-    };
-    static double seconds(clockid_t clock) {
-        timespec now{};
-        clock_gettime(clock, &now);
-        return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
-    }
-    static Presence presence() { return {seconds(CLOCK_MONOTONIC), seconds(CLOCK_THREAD_CPUTIME_ID)}; }
-
     std::jthread thread_;
     Presence begun_{};
-    double wall_s_ = 0, ran_s_ = 0;
+    double wall_ns_ = 0, ran_ns_ = 0;
 };
 
 // The holder's sections. Values are even.

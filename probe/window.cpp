@@ -46,18 +46,11 @@ struct alignas(apart) Shared {
     std::atomic<unsigned> phase{starting};
 };
 
-// Wall time and the time that this thread really ran: the difference was spent switched out.
-struct Presence {
-    double wall_ns, ran_ns;
-};
-
 double clock_ns(clockid_t id) {
     timespec now{};
     clock_gettime(id, &now);
     return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
-
-Presence presence() { return {clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_THREAD_CPUTIME_ID)}; }
 
 bool switched_since(const Presence &before) {
     const Presence after = presence();
@@ -159,6 +152,8 @@ std::vector<std::uint32_t> &sample_buffer() {
 }
 
 } // namespace
+
+Presence presence() { return {clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_THREAD_CPUTIME_ID)}; }
 
 bool switched_out(double away_ns, double window_ns) {
     return away_ns > 0.005 * window_ns + 2'000; // two microseconds: what reading the clocks itself may differ by

@@ -59,6 +59,12 @@ Window_result run_window(Subject &subject, const Machine &machine, const std::ve
 // asks for; a rule of "no switch at all" leaves nothing on a machine with one timer daemon.
 bool switched_out(double away_ns, double window_ns);
 
+// Wall time and the time that this thread really ran: the difference was spent switched out.
+struct Presence {
+    double wall_ns, ran_ns;
+};
+Presence presence();
+
 // A contender was off its CPU when the window opened: it takes its own time from its return and saw too little of the
 // window.
 bool came_late(double own_ns, double window_ns);

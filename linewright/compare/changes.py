@@ -212,8 +212,8 @@ def compare(
     holds several machines must be split by the caller (ValueError otherwise).  What has
     become wrong comes first, then the largest changes, then the others by id."""
     known = {c.context_id: c for c in contexts}
-    left = _by_id(before, "before")
-    sides = [_pairs(left, _by_id(after, "after"), known) for after in afters]
+    baseline = _by_id(before, "before")
+    sides = [_pairs(baseline, _by_id(after, "after"), known) for after in afters]
     ps = holm(pair.contrast for side in sides for pair in side)
     left = {name: left_open(ps, QUESTIONS[name].alpha) for name in ("turns", "sequence")}
     own, exact = iter(ps), simulated(known.values())

@@ -14,6 +14,8 @@ from typing import Literal, NamedTuple, Protocol
 import capstone
 from capstone import arm64_const, x86_const
 
+from linewright.find.results import Role
+
 MASK = (1 << 64) - 1
 WINDOW = 24
 """Instructions before and behind a sample in which candidates are looked for."""
@@ -97,10 +99,6 @@ class Operand(NamedTuple):
         if self.index >= 0:
             value += registers[self.index] * self.scale
         return value & self.mask
-
-
-Role = Literal["", "waits", "retries", "old value", "takes", "zero"]
-"""`Site.role` has what they mean."""
 
 
 class CodeSource(Protocol):
@@ -336,7 +334,7 @@ def _repeated(load: _Instruction, behind: list[_Instruction]) -> _Instruction | 
 def _address_in(load: _Instruction, loop: list[_Instruction]) -> tuple[bool, bool]:
     """Whether a load is of one address in all rounds of a loop, or of what a pointer at one address
     leads to; and, where it is not, whether its address is computed from what the loop reads."""
-    moved = {o.base for o in load.operands} | {o.index for o in load.operands}
+    moved = _registers(load)
     changed = frozenset[int]().union(*(i.written for i in loop))
     if not moved & changed:
         return True, False
@@ -344,8 +342,8 @@ def _address_in(load: _Instruction, loop: list[_Instruction]) -> tuple[bool, boo
     reloads = [i for i in loop if i.operands and not _registers(i) & changed]
     for i in reloads:
         read |= i.written
-    pointers = [i.written for i in loop if i.written & moved]
-    if pointers and all(i in reloads for i in loop if i.written & moved):
+    pointers = [i for i in loop if i.written & moved]
+    if pointers and all(i in reloads for i in pointers):
         return True, False
     for i in loop:
         if i.read & read:
@@ -373,9 +371,10 @@ def _purpose(load: _Instruction, loop: list[_Instruction]) -> Literal["", "decid
         compares = i.name.startswith((*_COMPARES[:4], "cb", "tb")) or (
             i.name.startswith(_COMPARES) and following is not None and following.target
         )
-        if (i is behind[0] or loaded & i.read) and compares:
+        uses = i is behind[0] or loaded & i.read
+        if uses and compares:
             return "decides"
-        if i is behind[0] or loaded & i.read:
+        if uses:
             loaded |= i.written
         else:
             loaded -= i.written

@@ -123,8 +123,9 @@ def _unsure(now: Result, before: Result | None) -> list[int]:
 
 @lru_cache
 def _wanted(lines: int, earlier: int | None) -> tuple[int, int]:
-    """Samples of the shortest run that can tell against so many `earlier` ones, if any; and of a
-    baseline that allows it where this one does not, else 0."""
+    """Samples of the shortest run that names a line of GUARDED with the chance POWER, against so
+    many `earlier` ones, if any; and of a baseline that allows it where this one does not, else
+    0."""
 
     def enough(samples: int, against: int | None) -> bool:
         fewest = FEWEST_SAMPLES if against is None else _fewest(samples, against, lines)
@@ -187,14 +188,18 @@ def exit_code(result: Result, new: Sequence[Hot], guarding: bool) -> int:
     if guarding and new:
         return DIFFERENT
     unseen = any(n.kind in UNSEEN for n in result.notes)
-    short = result.against is not None and not result.against.tells
-    return INCOMPLETE if result.exit_code or (guarding and (unseen or short)) else DONE
+    return INCOMPLETE if result.exit_code or (guarding and (unseen or _short(result))) else DONE
+
+
+def _short(result: Result) -> bool:
+    """Whether the run could have missed a new line."""
+    return result.against is not None and not result.against.tells
 
 
 def why_not(result: Result) -> str:
     """Why nothing can be said of a run."""
     said = [note_text(n) for n in result.notes if n.kind in (*UNSEEN, "failed")]
-    if result.against is not None and not result.against.tells:
+    if _short(result):
         said.append(guard_text(result))
     return " ".join(said)
 

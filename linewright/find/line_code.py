@@ -82,7 +82,7 @@ _HELD = {
     "go": "func work(lent *{type}) {{ … }}",
 }
 """Of what counts its references itself."""
-_LENT = {"c++": "void work(const {type} &lent);", "rust": "fn work(lent: &{type}) {{ … }}"}
+_LENT = {"c++": "void work(const {type} &lent);", "rust": _HELD["rust"]}
 """Of what a library's pointer counts."""
 _POINTER = re.compile(r"(?:std::shared_ptr|drop_in_place<alloc::sync::Arc)<((?:\w+::)*\w+)>")
 _USE = {
@@ -164,7 +164,7 @@ def _remedy(hot: Hot, apart: int) -> tuple[str, str] | None:
         reads=_READS[member.language],
         waits=_WAITS[member.language].format(name=member.name),
     )
-    return (_LANGUAGES[member.language], f"{shown} // {use}") if shown else None
+    return _LANGUAGES[member.language], f"{shown} // {use}"
 
 
 def _among(member: ContendedMember, template: str, apart: int) -> str:

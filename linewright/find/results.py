@@ -30,6 +30,8 @@ one cannot tell."""
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 
+Role = Literal["", "waits", "retries", "old value", "takes", "zero"]
+"""What an access is for: `Site.role` has what they mean."""
 SharingKind = Literal["true", "false", "alone", "read"]
 """``true``: several threads on the same bytes, one of them at least writes; ``false``: on other
 bytes of the line; ``alone``: one thread; ``read``: several threads, and no write was seen."""
@@ -126,7 +128,7 @@ class Site(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     access: Literal["read", "write", "atomic"]
     inlined: list[str] = []
     """The functions that were inlined there, innermost first."""
-    role: Literal["", "waits", "retries", "old value", "takes", "zero"] = ""
+    role: Role = ""
     """``waits``: a load that a short loop repeats until it reads something else; ``retries``: one
     that is repeated until what it read is of use: a sequence that no writer changed meanwhile, a
     cell whose turn has come; ``old value``: an atomic addition whose old value the code behind it
@@ -372,7 +374,7 @@ class Against(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     unsure: list[U64] = []
     """Places in `Result.unsure` of those that may be new and take much."""
     samples_wanted: U64 = 0
-    """Samples of a run that can tell; 0 where this one can."""
+    """Samples that a run needs to name such a line; 0 where this one has them."""
     baseline_wanted: U64 = 0
     """The same of the baseline."""
 
