@@ -483,9 +483,8 @@ def test_another_load_is_noticed_and_said(real):
 
 def test_two_runs_at_once_are_noticed_and_said(real):
     """In a network namespace of its own where there may be one: other tests run probes, too."""
-    plan = json.dumps(
-        cells({}, precision=1e-9, max_windows=1000, window_ms=20, min_windows=1000, budget_s=60)
-    )
+    until_killed = {"max_windows": 100_000, "min_windows": 100_000, "budget_s": 3600}
+    plan = json.dumps(cells({}, precision=1e-9, window_ms=20, **until_killed))
     first = subprocess.Popen(
         [real.probe], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
