@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, Protocol
 import capstone
 from capstone import arm64_const, x86_const
 
-from linewright.find.results import Role
+from linewright.find.results import FENCES, Role
 
 MASK = (1 << 64) - 1
 WINDOW = 24
@@ -81,6 +81,8 @@ class Operand(NamedTuple):
     """A jump leads to the sample as well: the thread may have come from elsewhere."""
     fenced: bool = False
     """A plain store that the instruction before the sample waited for: a full fence."""
+    changes_nothing: bool = False
+    """A full fence as compilers write it for x86: 0 is added to a word of the thread's stack."""
 
     thread: bool = False
     """Relative to the thread pointer."""
@@ -526,7 +528,10 @@ class _X86:
             access = "atomic" if atomic else "write" if o.access & capstone.CS_AC_WRITE else "read"
             mask = (1 << bits) - 1
             where = (base, index, m.scale, displacement)
-            yield Operand(i.address, i.mnemonic, access, o.size, *where, thread=thread, mask=mask)
+            fence = base == self._sp and i.mnemonic in FENCES
+            nothing = fence and _value(i, x86_const.X86_OP_IMM) == 0
+            yield Operand(i.address, i.mnemonic, access, o.size, *where,
+                          thread=thread, changes_nothing=nothing, mask=mask)  # fmt: skip
 
 
 def _accessed(

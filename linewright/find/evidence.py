@@ -273,12 +273,14 @@ class LineEvidence:
 
 
 def collect(samples: Iterable[Sample], decoder: Decoder, lines: LineEvidence) -> None:
-    """Put the samples of atomic operations on their lines. One that a jump may have brought to
+    """Put each sample on one line at most: one at an atomic operation on that operation's, others
+    on those that watchpoints have shown to be shared. A sample that a jump may have brought to
     where it was met counts only if its thread was there often: a thread that comes by another way
     leaves a few samples there, which would make it a user of bytes that it never touches."""
+    watched = {place for place, evidence in lines.known.items() if evidence.watched}
     sure = [
         (sample, operand)
-        for sample in samples
+        for sample in collect_near(samples, decoder, lines, watched)
         if not sample.kernel and sample.bits
         for operand in [decoder.sure(sample.pid, sample.ip, sample.bits)]
         if operand is not None
@@ -306,31 +308,40 @@ def put(lines: LineEvidence, sample: Sample, operand: Operand) -> None:
 
 def collect_near(
     samples: Iterable[Sample], decoder: Decoder, lines: LineEvidence, wanted: set[LinePlace]
-) -> None:
-    """Count the samples that fall near a plain access of a line that watchpoints have shown to be
-    shared, or at a full fence behind a plain store to one: an estimate of the time that those
-    accesses take, since neighbours' samples are among them and stalls surface later.  The masks
-    stay as the watchpoints made them."""
+) -> list[Sample]:
+    """Count the samples that fall near a plain access of one of these lines, or at a full fence
+    behind a plain store to one, and return the others: an estimate of the time that those accesses
+    take, since neighbours' samples are among them and stalls surface later. The masks stay as they
+    are."""
     spaces = {place.space for place in wanted}
     private = all(len(space) == 1 for space in spaces)
-    for sample in samples if wanted else ():
-        if sample.kernel or not sample.bits or (private and (sample.pid,) not in spaces):
+    return [
+        sample
+        for sample in samples
+        if (private and (sample.pid,) not in spaces)
+        or not _put_near(sample, decoder, lines, wanted)
+    ]
+
+
+def _put_near(
+    sample: Sample, decoder: Decoder, lines: LineEvidence, wanted: set[LinePlace]
+) -> bool:
+    """Whether it was counted."""
+    if sample.kernel or not sample.bits:
+        return False
+    sure = decoder.sure(sample.pid, sample.ip, sample.bits)
+    if sure is not None and not sure.changes_nothing:
+        return False
+    for operand in decoder.close(sample.pid, sample.ip, sample.bits):
+        if not (operand.fenced or (sure is None and -1 <= operand.distance <= NEAR)):
             continue
-        sure = decoder.sure(sample.pid, sample.ip, sample.bits)
-        own = sure.address(sample.registers) if sure else None
-        if own is not None and lines.place(sample.pid, own, sample.time_ns) in wanted:
-            continue
-        for operand in decoder.close(sample.pid, sample.ip, sample.bits):
-            if not (operand.fenced or (sure is None and -1 <= operand.distance <= NEAR)):
-                continue
-            address = operand.address(sample.registers)
-            if address is None:
-                continue
-            place = lines.place(sample.pid, address, sample.time_ns)
-            if place in wanted:
-                evidence = lines.known[place]
-                site = SiteKey(sample.pid, operand.ip, operand.access, operand.mnemonic)
-                evidence.count(site, sample, address % LINE)
-                evidence.near += 1
-                evidence.near_by_thread[sample.tid] += 1
-                break
+        address = operand.address(sample.registers)
+        place = None if address is None else lines.place(sample.pid, address, sample.time_ns)
+        if place in wanted:
+            evidence = lines.known[place]
+            site = SiteKey(sample.pid, operand.ip, operand.access, operand.mnemonic)
+            evidence.count(site, sample, address % LINE)
+            evidence.near += 1
+            evidence.near_by_thread[sample.tid] += 1
+            return True
+    return False

@@ -30,7 +30,7 @@ from linewright.find.line_words import (
     task_touches,
     tasks_text,
 )
-from linewright.find.results import APART, Hot, Result, note
+from linewright.find.results import APART, FENCES, Hot, Result, note
 from linewright.say.document import (
     Document,
     Sentence,
@@ -113,11 +113,7 @@ def _alone(result: Result) -> Topic:
 
 def is_fence(hot: Hot) -> bool:
     """A locked operation on the thread's own stack, as compilers write a full fence on x86."""
-    return (
-        hot.objects[0].kind == "stack"
-        and bool(hot.sites)
-        and hot.sites[0].instruction.startswith(("lock or", "lock add"))
-    )
+    return hot.objects[0].kind == "stack" and bool(hot.sites) and hot.sites[0].instruction in FENCES
 
 
 def _helpers(result: Result) -> Topic:

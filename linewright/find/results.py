@@ -23,6 +23,8 @@ BIASED = "biased_rwlock"
 """The form of a ceiling that cheaper readers of a lock would bring."""
 APART = 128
 """Bytes that what threads use is kept apart by where none were measured: the convention."""
+FENCES = ("lock or", "lock add")
+"""What compilers write a full fence as on x86, with 0 on the thread's own stack."""
 
 GUARDED = 0.02
 """Share of the time that a new line may not take without being named: a run that could have missed

@@ -32,9 +32,7 @@ def findings_of(
     gathered.samples.sort(key=lambda s: s.time_ns)
     if heap is not None:
         gathered.lines.split_by_heap_block(heap.owners)
-    shared = {place for place, evidence in gathered.lines.known.items() if evidence.watched}
     collect(gathered.samples, gathered.decoder, gathered.lines)
-    collect_near(gathered.samples, gathered.decoder, gathered.lines, shared)
     perhaps_shared = _perhaps_shared(gathered)
     moved_tasks.mark_task_bytes(gathered.lines, gathered.decoder)
     addresses, start, end = gathered.addresses(heap), gathered.start, gathered.end
