@@ -5,7 +5,7 @@
 // The text is compiled with -fsanitize=thread, unmodified but for what build.py replaces (how often loops look), and this file is the sanitizer's
 // run-time part: each access comes here. Threads are
 // coroutines. At each atomic access to a word that several threads use, and one of them writes, any thread may go on whose step may meet one of
-// another (enough()); an execution is repeated from its start for each other choice, and ends early where it reaches a state that no thread can
+// another (enough()); each other choice goes on from there (Saved), and an execution ends early where it reaches a state that no thread can
 // tell from one that was met before (Canonical). Both rest on what threads may still do (Future). --whole explores without that.
 //
 // The machine: every word has a list of messages in the order in which the word took them. A view says for each word which message is the oldest
@@ -32,6 +32,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <dlfcn.h>
 #include <link.h>
 #include <linux/futex.h>
@@ -44,6 +45,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "../visited.hpp"
@@ -80,7 +82,7 @@ struct Message {
 };
 struct Word {
     uintptr_t address;
-    unsigned size;
+    unsigned size, place;
     bool pending; // the newest message's value is still in memory alone
     unsigned used; // messages
     std::vector<Message> list;
@@ -119,7 +121,8 @@ struct Thread {
     uint64_t result;
     bool succeeded;
     Status status;
-    uintptr_t low; // of the stack in use
+    int error; // errno
+    uintptr_t low, lowest; // of the stack in use, now and in this execution
     View now, acquired, released;
     std::vector<char> tls;
     unsigned draining; // mask of the threads whose membarrier has still to interrupt this one
@@ -138,20 +141,22 @@ struct Thread {
 
 // ---- the scenario's memory, and how it is put back ----
 
+uint64_t &memory(uintptr_t a) { return *reinterpret_cast<uint64_t *>(a); }
+
 struct Undo {
-    std::unordered_map<uintptr_t, uint64_t> before; // of aligned words of 8 bytes
+    std::vector<std::pair<uintptr_t, uint64_t>> before; // of aligned words of 8 bytes, in the order of their first change
+    std::unordered_set<uintptr_t> known;
     void touch(uintptr_t address, size_t size) {
         for (uintptr_t a = address & ~uintptr_t{7}; a < address + size; a += 8)
-            if (before.emplace(a, *reinterpret_cast<uint64_t *>(a)).second)
-                order.push_back(a);
+            if (known.insert(a).second)
+                before.push_back({a, memory(a)});
     }
-    void restore() {
-        for (uintptr_t a : order)
-            *reinterpret_cast<uint64_t *>(a) = before[a];
-        before.clear();
-        order.clear();
+    void back_to(size_t many) {
+        for (; before.size() > many; before.pop_back()) {
+            memory(before.back().first) = before.back().second;
+            known.erase(before.back().first);
+        }
     }
-    std::vector<uintptr_t> order;
 } undo;
 
 char *arena;
@@ -182,8 +187,7 @@ struct Choice {
     unsigned set; // of threads to choose from
     std::array<uint32_t, max_threads> locals;
 };
-struct Pruned {};
-struct Cut {};
+enum class End { whole, pruned, cut };
 struct Restart {};
 struct Wrong {
     std::string what;
@@ -206,7 +210,7 @@ bool alone; // begin() or end() runs
 std::vector<Word> words;
 size_t words_used;
 std::unordered_map<uintptr_t, unsigned> word_at;
-std::unordered_map<uintptr_t, Accesses> accesses;
+std::vector<std::pair<uintptr_t, Accesses>> accesses; // by address
 View seq_view;
 bool whole; // without any reduction
 bool late; // the clock has jumped
@@ -231,15 +235,26 @@ unsigned choose(unsigned many) {
     return choices[depth++].now;
 }
 
+unsigned places;
+
+unsigned place_of(uintptr_t address) {
+    Use &u = uses[address];
+    if (!u.place)
+        u.place = ++places;
+    if (u.place == max_places)
+        die("too many places");
+    return u.place;
+}
+
 Word &word_of(uintptr_t address, unsigned size) {
-    const auto [at, is_new] = word_at.emplace(address, words_used);
+    const auto [at, is_new] = word_at.try_emplace(address, words_used);
     if (is_new) {
         if (words_used == max_words)
             die("too many words");
         if (words_used == words.size())
             words.emplace_back();
         Word &w = words[words_used++];
-        w.address = address, w.size = size, w.pending = false, w.used = 1;
+        w.address = address, w.size = size, w.place = place_of(address), w.pending = false, w.used = 1;
         if (w.list.empty())
             w.list.emplace_back();
         w.list[0] = {get(address, size), false, View()};
@@ -265,16 +280,7 @@ struct Local {
 std::vector<Local> locals;
 std::unordered_map<size_t, uint32_t> local_at; // by digest
 bool learned; // in this pass
-unsigned places;
 
-unsigned place_of(uintptr_t address) {
-    Use &u = uses[address];
-    if (!u.place)
-        u.place = ++places;
-    if (u.place == max_places)
-        die("too many places");
-    return u.place;
-}
 void note(Future &f, const Op &op) {
     if (op.kind == Kind::relax)
         return;
@@ -340,6 +346,13 @@ void not_ordered(const Thread &t, const std::array<uint16_t, max_threads> &those
             throw Wrong{std::string("data race: thread ") + char('0' + number_of(t)) + "'s " + kind_names[int(t.op.kind)] +
                         " with thread " + char('0' + u) + "'s " + what};
 }
+Accesses &accesses_of(uintptr_t address) {
+    auto at = std::lower_bound(accesses.begin(), accesses.end(), address,
+                               [](const auto &a, uintptr_t wanted) { return a.first < wanted; });
+    if (at == accesses.end() || at->first != address)
+        at = accesses.insert(at, {address, Accesses()});
+    return at->second;
+}
 void record(Thread &t, uintptr_t address, bool plain, bool writes) {
     Use &u = uses[address];
     const bool counted = u.plain && u.written;
@@ -350,7 +363,7 @@ void record(Thread &t, uintptr_t address, bool plain, bool writes) {
         throw Restart(); // accesses to it count from now on
     if (!u.plain || !u.written)
         return;
-    Accesses &a = accesses[address];
+    Accesses &a = accesses_of(address);
     const uint16_t clock = ++t.now.clock[number_of(t)];
     t.acquired.clock[number_of(t)] = clock;
     if (clock == UINT16_MAX)
@@ -673,8 +686,10 @@ void resume(Thread &t) {
     if (tls_bytes)
         std::memcpy(tls_begin, t.tls.data(), tls_bytes);
     running = &t;
+    errno = t.error;
     if (!_setjmp(main_context))
         _longjmp(t.context, 1);
+    t.error = errno;
     running = nullptr;
     if (tls_bytes)
         std::memcpy(t.tls.data(), tls_begin, tls_bytes);
@@ -688,7 +703,8 @@ void resume(Thread &t) {
 
 __attribute__((noinline)) void submit(const Op &op) {
     running->op = op;
-    running->low = reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) - 256;
+    running->low = AT(__builtin_frame_address(0)) - 256;
+    running->lowest = std::min(running->lowest, running->low);
     if (!_setjmp(running->context))
         _longjmp(main_context, 1);
 }
@@ -728,7 +744,8 @@ void digest_of(Thread &t) {
         .word(static_cast<uint64_t>(t.op.kind))
         .word(t.op.address)
         .word(t.op.value)
-        .word(t.op.other);
+        .word(t.op.other)
+        .word(static_cast<uint64_t>(t.error));
     if (t.status == Status::over) {
         t.digest = d;
         t.changed = false;
@@ -765,7 +782,7 @@ struct Canonical {
         for (size_t i = 0; i < words_used; i++) {
             base[i] = UINT16_MAX;
             for (unsigned t = 0; t < thread_count; t++)
-                if (comes_to(t, words[i].address))
+                if (comes_to(t, words[i].place))
                     base[i] = std::min(base[i], threads[t].now.at[i]);
             if (base[i] != UINT16_MAX)
                 by_address.push_back(i);
@@ -774,23 +791,20 @@ struct Canonical {
                   [](size_t a, size_t b) { return words[a].address < words[b].address; });
         begin_clocks();
     }
-    static bool comes_to(unsigned t, uintptr_t address, bool to_write = false) {
-        const size_t place = place_of(address);
+    static bool comes_to(unsigned t, size_t place, bool to_write = false) {
         const Future &f = future(threads[t]);
         return whole ? threads[t].status != Status::over : f.writes[place] || (!to_write && f.reads[place]);
     }
     void begin_clocks() {
-        accessed.clear();
-        for (const auto &a : accesses)
-            accessed.push_back(a);
-        std::sort(accessed.begin(), accessed.end(), [](auto &a, auto &b) { return a.first < b.first; });
+        accessed = accesses;
         for (auto &list : clocks)
             list.clear();
-        for (auto &[address, a] : accessed)
+        for (auto &[address, a] : accessed) {
+            const size_t place = place_of(address);
             for (unsigned t = 0; t < thread_count; t++) {
                 bool used = false, written = false; // by others
                 for (unsigned u = 0; u < thread_count; u++)
-                    used |= u != t && comes_to(u, address), written |= u != t && comes_to(u, address, true);
+                    used |= u != t && comes_to(u, place), written |= u != t && comes_to(u, place, true);
                 if (!written)
                     a.plain_read[t] = a.read[t] = 0;
                 if (!used)
@@ -799,6 +813,7 @@ struct Canonical {
                     if ((*kind)[t])
                         clocks[t].push_back((*kind)[t]);
             }
+        }
         for (auto &list : clocks) {
             std::sort(list.begin(), list.end());
             list.erase(std::unique(list.begin(), list.end()), list.end());
@@ -842,9 +857,9 @@ struct Canonical {
     }
     void add_memory() { // words in whatever order they were first written: a sum
         uint64_t sum = 0;
-        for (uintptr_t a : undo.order)
-            if (get(a, 8) != undo.before[a])
-                sum += Digest().word(a).word(get(a, 8)).place();
+        for (const auto &[a, before] : undo.before)
+            if (memory(a) != before)
+                sum += Digest().word(a).word(memory(a)).place();
         d.word(sum);
     }
 };
@@ -886,12 +901,14 @@ void begin_thread(unsigned i) {
     Thread &t = threads[i];
     t.now = t.acquired = t.released = View();
     t.draining = 0;
+    t.error = 0;
     t.local = 0;
     t.done = Future();
     t.changed = true;
     t.status = Status::ready;
     t.run = scenario->run[i];
     t.tls = tls_image;
+    t.lowest = AT(t.stack) + stack_bytes - shallow;
     std::memset(t.stack + stack_bytes - deep, 0, deep - shallow);
     std::memcpy(&t.context, &t.parked, sizeof t.context);
 }
@@ -904,7 +921,7 @@ bool is_cut() {
 }
 
 void begin_execution() {
-    undo.restore();
+    undo.back_to(0);
     arena_used = arena_at_start;
     words_used = 0;
     word_at.clear();
@@ -929,6 +946,67 @@ void begin_execution() {
         begin_thread(i);
     for (unsigned i = 0; i < thread_count; i++)
         resume(threads[i]);
+}
+
+// All that executions change, as it was at a choice of thread. The next execution begins at its last choice, not at its start.
+struct Saved {
+    std::array<Thread, max_threads> of;
+    std::array<std::vector<char>, max_threads> stack;
+    std::vector<Word> in_words;
+    std::vector<std::pair<uintptr_t, Accesses>> accessed;
+    std::vector<uint64_t> in_memory;
+    View seq;
+    size_t at, words, arena;
+    bool is_late;
+    std::string said;
+
+    void save() {
+        at = depth, words = words_used, arena = arena_used, is_late = late;
+        accessed = accesses, seq = seq_view, said = outcome;
+        for (unsigned i = 0; i < thread_count; i++) {
+            of[i] = threads[i];
+            stack[i].assign(reinterpret_cast<char *>(of[i].lowest), of[i].stack + stack_bytes);
+        }
+        if (in_words.size() < words)
+            in_words.resize(words);
+        for (size_t i = 0; i < words; i++)
+            copy(in_words[i], ::words[i]);
+        in_memory.clear();
+        for (const auto &word : undo.before)
+            in_memory.push_back(memory(word.first));
+    }
+    void restore() const {
+        undo.back_to(in_memory.size());
+        for (size_t i = 0; i < in_memory.size(); i++)
+            memory(undo.before[i].first) = in_memory[i];
+        while (words_used > words)
+            word_at.erase(::words[--words_used].address);
+        for (size_t i = 0; i < words; i++)
+            copy(::words[i], in_words[i]);
+        for (unsigned i = 0; i < thread_count; i++) {
+            for (uintptr_t a = threads[i].lowest - shallow; a < of[i].lowest; a += 8)
+                memory(a) = 0; // as calls leave it
+            threads[i] = of[i];
+            std::memcpy(reinterpret_cast<void *>(of[i].lowest), stack[i].data(), stack[i].size());
+        }
+        depth = at, arena_used = arena, late = is_late;
+        accesses = accessed, seq_view = seq, outcome = said;
+    }
+    static void copy(Word &to, const Word &from) {
+        to.address = from.address, to.size = from.size, to.place = from.place, to.pending = from.pending,
+        to.used = from.used;
+        if (to.list.size() < from.used)
+            to.list.resize(from.used);
+        std::copy_n(from.list.begin(), from.used, to.list.begin());
+    }
+};
+std::deque<Saved> saved;
+size_t saved_used;
+
+void save() {
+    if (saved_used == saved.size())
+        saved.emplace_back();
+    saved[saved_used++].save();
 }
 
 bool wait_may_end(const Thread &t) {
@@ -1038,17 +1116,21 @@ unsigned enough() {
     return best == live ? UINT_MAX : best;
 }
 
-void execute() {
+End execute() {
     unsigned options[64];
-    begin_execution();
+    if (saved_used)
+        saved[saved_used - 1].restore();
+    else
+        begin_execution();
     while (const unsigned all = list_options(options)) {
         if (depth == choices.size()) {
             if (!reach())
-                throw Pruned();
+                return End::pruned;
             if (is_cut()) {
                 finals.push_back(last_state);
-                throw Cut();
+                return End::cut;
             }
+            save();
             choices.push_back({0, 0, last_state, enough(), {}});
             for (unsigned i = 0; i < thread_count; i++)
                 choices.back().locals[i] = threads[i].local;
@@ -1067,7 +1149,7 @@ void execute() {
         const bool is_new = reach();
         finals.push_back(last_state);
         if (!is_new)
-            throw Pruned();
+            return End::pruned;
     }
     alone = true;
     if (scenario->end)
@@ -1075,10 +1157,12 @@ void execute() {
     alone = false;
     if (!failed.empty())
         throw Wrong{failed};
+    return End::whole;
 }
 
 void trace_again() {
     tracing = true;
+    saved_used = 0;
     try {
         execute();
     } catch (...) { // as the first time
@@ -1094,6 +1178,7 @@ void forget() {
     finals.clear();
     states = 0;
     choices.clear();
+    saved_used = 0;
 }
 
 // A state from which no execution ends.
@@ -1163,12 +1248,10 @@ Result explore(unsigned long most) {
     for (;;) {
         r.executions++;
         try {
-            execute();
-            if (!outcome.empty())
+            const End end = execute();
+            r.cut += end == End::cut;
+            if (end == End::whole && !outcome.empty())
                 r.outcomes.insert(outcome);
-        } catch (const Pruned &) {
-        } catch (const Cut &) {
-            r.cut++;
         } catch (const Restart &) {
             forget();
             r.outcomes.clear();
@@ -1181,6 +1264,8 @@ Result explore(unsigned long most) {
         choices.resize(depth);
         while (!choices.empty() && choices.back().now + 1 == choices.back().many)
             choices.pop_back();
+        while (saved_used && saved[saved_used - 1].at >= choices.size())
+            saved_used--;
         if (choices.empty() && learned) {
             r.passes++;
             forget();
@@ -1202,7 +1287,7 @@ Result explore(unsigned long most) {
     return r;
 }
 
-// The module's variables and mapped memory. A thread's stack and its own variables are not used by others, and nor is errno.
+// The module's variables and mapped memory. A thread's stack and its own variables are not used by others.
 bool in_text(const void *p) {
     const char *at = static_cast<const char *>(p);
     return (at >= arena && at < arena + arena_bytes) || (at >= module_begin && at < module_end);
@@ -1229,7 +1314,7 @@ uint64_t atomic(Op op) {
 }
 void plain(Kind kind, const void *p, size_t size, void *caller) {
     if (!running) {
-        if (kind == Kind::plain_write && alone)
+        if (kind == Kind::plain_write && alone && in_text(p))
             undo.touch(reinterpret_cast<uintptr_t>(p), size);
         if (cutting)
             counters.insert(reinterpret_cast<uintptr_t>(p));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The engine's own proof, beside litmus.c: what its calls leave below a frame is no part of a state.
+/* The engine's own proof, beside litmus.c: neither what its calls leave below a frame nor its own stack is part of a state.
  *
  * A thread that waits leaves another value there in each round. Were it part of a state, every round would be a state of its own. */
 #include "rc11.h"
@@ -29,9 +29,21 @@ static void wait_for_flag(void) {
     } while (!look());
 }
 
+static void look_at(volatile uint64_t *all, size_t many) {
+    for (size_t i = 0; i < many; i++)
+        all[i] = i;
+}
+
+/* Where its variables are, the engine has its own soon. */
+static void write_variables(void) {
+    uint64_t variables[512];
+    look_at(variables, sizeof variables / sizeof *variables);
+}
+
 static void set_flag(void) { __atomic_store_n(&flag, 1, __ATOMIC_RELAXED); }
 
 struct rc11_scenario rc11_scenarios[] = {
     {.name = "values below a frame", .run = {set_flag, wait_for_flag}},
+    {.name = "the engine's own stack", .run = {set_flag, wait_for_flag}, .begin = write_variables},
 };
-const size_t rc11_count = 1;
+const size_t rc11_count = sizeof rc11_scenarios / sizeof *rc11_scenarios;
