@@ -364,9 +364,9 @@ def crossing_text(c: Crossover, context: Context | None) -> str:
         else "iterations between the contender's operations"
     )
     return (
-        f"{c.operation} {crossing_where(c)}: {c.cheaper_below} is cheaper up to {c.below} {unit} "
-        f"(by {numbers.figure(c.margin_below_ns)} ns), {c.cheaper_above} from {c.above}{time} (by "
-        f"{numbers.figure(c.margin_above_ns)} ns)"
+        f"{c.operation} {crossing_where(c)}: {c.cheaper_below} is cheaper up to {c.below} {unit}, "
+        f"by {numbers.figure(c.margin_below_ns)} ns; {c.cheaper_above} from {c.above}{time}, by "
+        f"{numbers.figure(c.margin_above_ns)} ns"
     )
 
 

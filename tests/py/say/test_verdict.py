@@ -152,7 +152,7 @@ def test_the_crossover_is_named_and_rests_on_launches():
     )
     assert found.margin_below_ns == pytest.approx(35, rel=0.1)
     assert re.search(
-        r"ldadd is cheaper up to 20 units of work \(by .* ns\), stadd from 100 \(about .*\(by",
+        r"ldadd is cheaper up to 20 units of work, by .* ns; stadd from 100 \(about .* ns\), by ",
         spoken(records),
     )
     lone = [r for r in records if r.launch == 0]
