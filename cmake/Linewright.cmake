@@ -33,14 +33,37 @@ function(lw_own_target target)
 endfunction()
 
 # lw_few_units(<target> [files that stay alone…]): files that time nothing are compiled five as one, so that what they include is
-# parsed once, and an edit still compiles little again; where everything is compiled once, all as one.
+# parsed once, and an edit still compiles little again; where everything is compiled once, all as one. They are named from the top of
+# the sources, where every such target looks: CMake's own UNITY_BUILD names them by absolute paths, and no compiler cache would know
+# in one checkout what was compiled in another.
 function(lw_few_units target)
   set(files 5)
   if(LINEWRIGHT_ONCE)
-    set(files 0)
+    set(files 1000)
   endif()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
-  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  get_target_property(sources ${target} SOURCES)
+  set(kept "")
+  set(together "")
+  foreach(source IN LISTS sources)
+    get_filename_component(path ${source} ABSOLUTE)
+    file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR} ${path})
+    get_filename_component(file ${path} NAME)
+    if(file MATCHES "[.]cpp$" AND NOT file IN_LIST ARGN)
+      list(APPEND together ${name})
+    else()
+      list(APPEND kept ${source})
+    endif()
+  endforeach()
+  set(unit 0)
+  while(together)
+    list(SUBLIST together 0 ${files} part)
+    list(REMOVE_ITEM together ${part})
+    list(JOIN part "\"\n#include \"" part)
+    file(CONFIGURE OUTPUT ${target}_${unit}.cpp CONTENT "#include \"${part}\"\n" @ONLY)
+    list(APPEND kept ${CMAKE_CURRENT_BINARY_DIR}/${target}_${unit}.cpp)
+    math(EXPR unit "${unit} + 1")
+  endwhile()
+  set_property(TARGET ${target} PROPERTY SOURCES ${kept})
 endfunction()
 
 # lw_seldom_run(<target>): what reads requests and prints answers. Where everything is compiled once, quick to compile is worth more

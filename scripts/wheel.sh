@@ -18,8 +18,9 @@ for preset in i386 arm64; do
     done <<<"$list"
 done
 rm -rf build/wheel
-# As deep as build/native and compiled as there, so that the compiler cache knows what was built there.
-logged wheel .venv/bin/python -m pip wheel --disable-pip-version-check --no-input --no-deps --wheel-dir build/wheel/plain \
+# As deep as build/native and compiled as there, by the same name of the compiler (Python's own would be taken), so that the compiler
+# cache knows what was built there.
+logged wheel env "CC=${CC-cc}" "CXX=${CXX-c++}" .venv/bin/python -m pip wheel --disable-pip-version-check --no-input --no-deps --wheel-dir build/wheel/plain \
     --config-settings=build-dir=build/pip --config-settings=cmake.define.LINEWRIGHT_ONCE=OFF \
     --config-settings="cmake.define.$(as_native)" .
 logged man .venv/bin/python scripts/man.py build/wheel/man
