@@ -4,8 +4,8 @@ ask for in one chart."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import count
 from typing import Any
 
 from linewright.forms import BASELINES, FAMILIES, family_of
@@ -33,21 +33,27 @@ _OWN = {
     "work": ("work", "work_iters"),
 }
 """By axis the fields of a situation that it stands for."""
+WELL_APART = 8
+"""As many of the page's colours do; the others only where an operation has more forms."""
 AxisPlace = tuple[Any, str]
 """Where a cell stands on an axis: what sorts it, and its words."""
 
 
 def colour_places(cells: Iterable[DrawnCell]) -> dict[str, int]:
-    """Which colour each form has, by number: the same wherever it is drawn, and another than those
-    of the forms that one chart may show beside it, which are those of its operation."""
+    """Which colour each form has, by number: the same wherever it is drawn, another than those of
+    the forms that one chart may show beside it, which are those of its operation, and of those that
+    remain the one that fewest forms have."""
     by_operation: dict[str, list[str]] = {}
     for cell, _ in cells:
         by_operation.setdefault(cell.operation, []).append(cell.form)
     places: dict[str, int] = {}
     for forms in map(unique, by_operation.values()):
-        taken = {places[form] for form in forms if form in places}
-        free = (n for n in count() if n not in taken)
-        places |= {form: next(free) for form in forms if form not in places}
+        for form in forms:
+            if form not in places:
+                taken = {places[other] for other in forms if other in places}
+                free = [n for n in range(max(WELL_APART, len(forms))) if n not in taken]
+                uses = Counter(places.values())
+                places[form] = min(free, key=lambda n: (uses[n], n))
     return places
 
 

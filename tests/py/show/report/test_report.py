@@ -350,6 +350,8 @@ def test_a_colour_is_one_forms_wherever_it_is_drawn(tmp_path):
     assert len(by_operation["add"]) == 8
     for forms in by_operation.values():
         assert len({colours[form] for form in forms}) == len(forms)
+    uses = [list(colours.values()).count(n) for n in range(8)]
+    assert max(uses) - min(uses) <= 1, "no colour stands for many forms while another is free"
     drawn = json.dumps([figure["spec"] for figure in content["figures"].values()])
     domains = re.findall(r'"color": \{"field": "form".*?"domain": (\[.*?\])', drawn)
     assert domains
