@@ -34,12 +34,18 @@ FRAGMENTS = {
     "x86_64": ("lockdep", "kasan", "dma", "torture", "kunit"),
 }
 """On x86-64 with everything that finds mistakes; what counts instructions runs on the others."""
+RACES = ("kcsan", "dma")
+"""In place of those on x86-64: KASAN and KCSAN do not go together."""
 
 
-def kernel(series: str, arch: str, without: str = "") -> Path:
+def kernel(
+    series: str, arch: str, without: str = "", fragments: tuple[str, ...] | None = None
+) -> Path:
     """The kernel's folder; run_arm64.Unavailable with what is missing. `without` leaves one patch
     out of the same configuration, for a comparison with the kernel as it is without that patch."""
+    if fragments is None:
+        fragments = FRAGMENTS.get(arch, ())
     names = [name for name in PATCHES.get((series, arch), ()) if name != without]
     words = [word for name in names for word in ("--patch", name)]
-    words += [word for name in FRAGMENTS.get(arch, ()) for word in ("--fragment", name)]
+    words += [word for name in fragments for word in ("--fragment", name)]
     return small.built(series, arch, *words)

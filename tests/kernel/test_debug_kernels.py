@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""linewright.ko in kernels of ours with lockdep and KASAN: every kind of cell, and mistakes that a
-check must find.
+"""linewright.ko in kernels of ours with lockdep and KASAN, and with KCSAN: every kind of cell, and
+mistakes that a check must find.
 
 A mistake is a small change of the module's sources. What it breaks is found by the kernel (lockdep,
-KASAN, its checks of sleeping, preemption and DMA) or by the module itself: sums, readers beside an
-updater, lists as CPU and device see them."""
+KASAN, KCSAN, its checks of sleeping, preemption and DMA) or by the module itself: sums, readers
+beside an updater, lists as CPU and device see them."""
 
 from __future__ import annotations
 
@@ -31,15 +31,20 @@ SERIES = os.environ.get("LINEWRIGHT_SMALL_KERNELS", "6.12").split()
 KERNELS = [series for series, arch in ours.PATCHES if arch == "x86_64" and series in SERIES]
 
 
-def built(series: str) -> Path:
+def built(series: str, fragments: tuple[str, ...] | None = None) -> Path:
     with or_skipped():
-        return ours.kernel(series, "x86_64")
+        return ours.kernel(series, "x86_64", fragments=fragments)
 
 
 @pytest.fixture(scope="module")
 def kernel() -> Path:
     """The one in which mistakes are made: it has every kind of reader that they are made in."""
     return built("6.12")
+
+
+@pytest.fixture(scope="module")
+def racing() -> Path:
+    return built("6.12", ours.RACES)
 
 
 # ---- the module as it is ----
@@ -89,16 +94,36 @@ def test_every_kind_of_cell_without_a_complaint(series, tmp_path):
         run_every_kind(machine)
 
 
-def run_every_kind(machine: Machine) -> None:
+def run_every_kind(machine: Machine, **beside: int) -> None:
+    """`beside` are the windows of cells with two threads."""
     ran = 0
     for form in machine.forms():
         for fields in cells_of(form):
-            total = sum_of(machine.ask(of_form(form, **fields)))
+            windows = beside if "threads" in fields else {}
+            total = sum_of(machine.ask(of_form(form, **fields, **windows)))
             wrong = total["expected"] != total["found"] or total["wrong"] != "0"
             assert not wrong, (form, fields, total)
             ran += 1
     assert ran > 100
     machine.end()
+
+
+WATCHED = {"windows": 2, "window_us": 200_000}
+"""A single window of this length showed KCSAN the race that is made below in 6 of 12 cases."""
+
+
+def races(machine: Machine) -> list[str]:
+    """KCSAN's reports whose title names the module, which has one of the two accesses; the kernel's
+    own races are not asked about."""
+    reports = re.split("={60,}", "\n".join(machine.log))
+    return [said for said in reports if re.search(r"BUG: KCSAN: .*\[linewright\]", said)]
+
+
+def test_every_kind_of_cell_without_a_race(racing, tmp_path):
+    with closing(whole(racing, tmp_path)) as machine:
+        run_every_kind(machine, **WATCHED)
+    assert not races(machine), "\n".join(races(machine))
+    assert not [line for line in machine.warnings() if "KCSAN" not in line]
 
 
 # ---- mistakes ----
@@ -323,6 +348,28 @@ def test_mistakes_of_one_module_are_found(kernel, mistakes, tmp_path):
     with closing(booted(kernel, list(mistakes.values()), tmp_path)) as machine:
         missed = [name for name, mistake in mistakes.items() if not found(machine, mistake)]
         assert not missed, "\n".join([*missed, *machine.log])
+
+
+def test_a_race_is_found_by_the_windows_that_look_for_races(racing, tmp_path):
+    """A plain store that readers meet. Where their CPU does not run while KCSAN waits at the store,
+    which is the host's choice, nothing is seen: several windows may be needed."""
+    mistake = Mistake(
+        file="lookups.c",
+        operation="readers_lookup",
+        form="typesafe_ref",
+        right="rcu_assign_pointer(world->slots[slot], new);",
+        wrong="*(struct object **)&world->slots[slot] = new;",
+    )
+    with closing(booted(racing, [mistake], tmp_path)) as machine:
+        (form,) = [form for form in machine.forms() if form["name"] == mistake.form]
+        for _ in range(10):
+            for fields in cells_of(form):
+                machine.ask(of_form(form, **fields, **WATCHED))
+            machine.ask("forms")  # what the kernel says behind an answer comes before the next
+            if races(machine):
+                break
+    found = [re.search("data-race in .*", said)[0] for said in races(machine)]
+    assert found and all("replace_ref" in line for line in found), "\n".join(machine.log[-200:])
 
 
 @pytest.mark.parametrize("name", ALONE)
