@@ -148,10 +148,8 @@ def _for_true_sharing(line: Hot) -> str:
     if "zero" in roles:
         raised = any(s.access == "atomic" and s.role != "zero" for s in sites)
         return "counted_uses" if raised else "countdown"
-    if "retries" in roles:
-        return "retries"
-    if "waits" in roles:
-        return "waits"
+    if roles & {"retries", "waits"}:  # a sequence lock's readers wait, too, while one writes
+        return "retries" if any(s.role == "retries" for s in sites) else "waits"
     if "old value" in roles:
         return "numbers"
     if any(instruction.startswith(_COUNTING) for instruction in atomics):

@@ -234,10 +234,13 @@ def test_of_a_word_with_one_writer_others_on_its_line_do_not_matter(layout) -> N
         ([site("mov", "read", role="waits"), site("xchg")], "waits"),
         ([site(), site("cmp", "read", role="waits", share=0.01)], "counting"),
         ([site("mov", "read", role="waits"), site("mov", "read", role="retries")], "retries"),
+        ([site("mov", "read", role="waits"), site("mov", "read", role="retries", share=0.04)],
+         "retries"),
+        ([site("mov", "write"), site("mov", "read", role="retries", share=0.04)], "several"),
         ([site("lock xadd", inlined=["<std::sys::sync::rwlock::futex::RwLock>::read"])], "readers"),
         ([site("lock cmpxchg", inlined=["<std::sys::sync::mutex::futex::Mutex>::lock"])], "lock"),
         ([site("lock add", function="__gnu_cxx::__atomic_add(int volatile*, int)")], "references"),
     ],
-)
+)  # fmt: skip
 def test_what_instructions_and_inlined_functions_say(sites, key) -> None:
     assert find_results.line(sites=sites).verdict.advice[0] == key
