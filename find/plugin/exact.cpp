@@ -80,6 +80,7 @@ struct Thread {
     std::uint64_t made = 0, turn = 0, left = 1; // accesses: in turns before, in this one, and left of it
     long patience_ns = longest_patience_ns;
     std::uint32_t said = 0, heard = 0; // `events` of its own, and of others when its turn was over last
+    std::uint32_t before_call = 0; // and of others when its last system call began
     bool shares_memory = false; // what it starts does
     bool runs = false; // guest code: not in a system call that may last
     std::uint64_t list = 0; // of robust mutexes: leads to the thread's storage
@@ -282,6 +283,7 @@ void on_system_call(qemu_plugin_id_t, unsigned, std::int64_t number, std::uint64
     if (number == (is_arm64() ? set_robust_list_arm64 : set_robust_list_x86_64))
         thread.list = first;
     thread.shares_memory = first & CLONE_VM; // of clone, the only one that is asked
+    thread.before_call = events.load(std::memory_order_relaxed) - thread.said;
     if (lasts(number, second))
         leave(thread);
     if (thread.list)
@@ -289,14 +291,15 @@ void on_system_call(qemu_plugin_id_t, unsigned, std::int64_t number, std::uint64
                        thread.storage);
 }
 
-// A thread that has woken or started another lets it begin: on a busy machine it could be done before that has a CPU.
+// A thread that has woken or started another lets it begin: on a busy machine it could be done before that has a CPU. On one
+// CPU the other may have begun within the call, and waits for this one already.
 void on_system_call_end(qemu_plugin_id_t, unsigned, std::int64_t number, std::int64_t answer) {
     constexpr std::int64_t clone_x86_64 = 56, clone_arm64 = 220;
     Thread &thread = this_thread();
     bool starts = number == (is_arm64() ? clone_arm64 : clone_x86_64) && thread.shares_memory;
     enter(thread);
     if (answer > 0 && (is_futex(number) || starts))
-        await_other(thread, events.load(std::memory_order_relaxed), 0);
+        await_other(thread, thread.before_call + thread.said, 0);
 }
 
 void on_call(unsigned, void *given) { this_thread().last_call = static_cast<Instruction *>(given)->address; }

@@ -251,6 +251,56 @@ def test_every_line_is_seen_on_one_cpu(native, found, tmp_path, rounds: int) -> 
         (f"shared + {at}", "true") for at in (128, 256))]  # fmt: skip
 
 
+POOL = """
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <sched.h>
+#include <thread>
+struct alignas(128) Pool {
+    std::mutex mutex;
+    alignas(128) std::condition_variable some;
+    alignas(128) long done = 0;
+    std::deque<int> queue;
+    bool over = false;
+} pool;
+void work() {
+    for (std::unique_lock hold(pool.mutex);; pool.queue.pop_front()) {
+        pool.some.wait(hold, [] { return pool.over || !pool.queue.empty(); });
+        if (pool.queue.empty()) return;
+        pool.done += pool.queue.front();
+    }
+}
+int main() {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    if (sched_setaffinity(0, sizeof one, &one)) return 2;
+    std::thread first(work), second(work);
+    for (int i = 0; i < 1000; i++) {
+        { std::lock_guard hold(pool.mutex); pool.queue.push_back(1); }
+        pool.some.notify_one();
+    }
+    { std::lock_guard hold(pool.mutex); pool.over = true; }
+    pool.some.notify_all();
+    first.join(), second.join();
+    return pool.done != 1000;
+}
+"""
+
+
+def test_threads_that_wake_each_other_take_turns_on_one_cpu(native, found, tmp_path) -> None:
+    """A thread that is woken begins within the call that wakes it, and its waker must not wait for
+    it after that."""
+    program = tmp_path / "pool"
+    subprocess.run(["g++", "-std=c++20", "-O1", "-g", "-pthread", "-xc++", "-", "-o", program],
+                   input=POOL, text=True, check=True)  # fmt: skip
+    result = found("--exact", "--", program)
+    assert {("pool", "true"), ("pool + 128", "true"), ("pool + 256", "true")} <= {
+        (line["object"], line["kind"]) for line in result["lines"]
+    }, shared(result)
+
+
 @pytest.mark.usefixtures("native")
 def test_what_the_program_prints_is_no_part_of_the_json(run) -> None:
     done = run("--exact", "--json", "--", "/bin/echo", "said by it", env=os.environ)
