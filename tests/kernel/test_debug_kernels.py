@@ -306,8 +306,8 @@ ALONE = {
         operation="add",
         form="atomic_add",
         width=64,
-        right="\t\tmutex_unlock(&lwk_running);\n",
-        wrong="\t\tmutex_unlock(&lwk_running);\n"
+        right="\t\tmutex_unlock(&running);\n",
+        wrong="\t\tmutex_unlock(&running);\n"
         "\t\t{\n\t\t\tstatic DEFINE_MUTEX(kept);\n\n\t\t\tmutex_trylock(&kept);\n\t\t}\n",
         complaint="WARNING: lock held when returning to user space",
     ),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Debian's kernels for the tests: what counts as a warning against the module, and tools that bring
-their libraries."""
+their libraries; and mistakes that are made in the module."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from support.places import ROOT
 sys.path.insert(0, str(ROOT / "tests/kernel"))
 
 import kernels
+from test_debug_kernels import ALONE, IN_FORMS, IN_MEMORY
 
 
 def test_warnings_of_the_module_are_told_from_those_of_others():
@@ -32,6 +33,13 @@ WARNING: modpost: missing MODULE_LICENSE()
     assert [line.split(":")[0].rsplit("/", 1)[-1] for line in kernels.warnings(said)] == [
         "dma.c", "readers.c", "dma.o", "WARNING",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("mistakes", [IN_FORMS, IN_MEMORY, ALONE], ids=["forms", "memory", "alone"])
+def test_a_mistake_for_the_debug_kernels_still_has_its_place(mistakes):
+    """Their own tests take minutes and are run seldom; the module's text changes more often."""
+    for name, mistake in mistakes.items():
+        assert (ROOT / "kmod" / mistake.file).read_text().count(mistake.right) == 1, name
 
 
 @pytest.mark.skipif(not shutil.which("ldd"), reason="no ldd")
