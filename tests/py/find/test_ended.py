@@ -102,6 +102,13 @@ def started(words: list[object], terminal: Terminal, own: bool = False) -> subpr
     return command
 
 
+def watched(joined: subprocess.Popen, join: bool) -> list[object]:
+    """Joined, or started by the command; either is ended by the signal, not by its time."""
+    return (
+        ["--for", f"{LONG}s", "--pid", joined.pid] if join else ["--", PLANTED, "true", "2", LONG]
+    )
+
+
 def wait_until_sampled(command: subprocess.Popen, terminal: Terminal, target: int | None) -> int:
     """The program's number, when the command counts enough samples of it to name its line."""
     waiting.wait_for(lambda: terminal.samples() > ENOUGH, command, said=lambda: str(terminal.shown))
@@ -119,8 +126,7 @@ def seen(path: Path, number: signal.Signals) -> None:
 def test_ctrl_c_at_the_terminal_shows_what_was_seen(joined, tmp_path, join) -> None:
     """It reaches the command, the sampler, and a program that find started."""
     terminal, file = Terminal(), tmp_path / "found.json"
-    words = ["--pid", joined.pid] if join else ["--", PLANTED, "true", "2", LONG]
-    command = started(["-o", file, *words], terminal, own=True)
+    command = started(["-o", file, *watched(joined, join)], terminal, own=True)
     pid = wait_until_sampled(command, terminal, joined.pid if join else None)
     os.write(terminal.above, b"\x03")
     waiting.wait_for(lambda: command.poll() is not None)
@@ -135,8 +141,7 @@ def test_ctrl_c_at_the_terminal_shows_what_was_seen(joined, tmp_path, join) -> N
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_the_command_alone_shows_what_was_seen(joined, tmp_path, join, number) -> None:
     terminal, file = Terminal(), tmp_path / "found.json"
-    words = ["--pid", joined.pid] if join else ["--", PLANTED, "true", "2", LONG]
-    command = started(["-o", file, *words], terminal)
+    command = started(["-o", file, *watched(joined, join)], terminal)
     pid = wait_until_sampled(command, terminal, joined.pid if join else None)
     command.send_signal(number)
     out, _ = waiting.finish(command)
