@@ -145,6 +145,11 @@ class Mistake:
     """Pattern of a line in the kernel's log."""
     sum_is_wrong: Callable[[dict[str, str]], bool] | None = None
 
+    def made_in(self, text: str) -> str:
+        """The file with it; it has one place there."""
+        assert text.count(self.right) == 1, (self.file, self.right)
+        return text.replace(self.right, self.wrong)
+
 
 def readers_see_wrong(total: dict[str, str]) -> bool:
     return int(total["wrong"]) > 0
@@ -314,15 +319,24 @@ ALONE = {
 }
 """Lockdep is silent behind its first complaint: each has a boot of its own."""
 
+RACING = {
+    "a pointer published by a plain store": Mistake(
+        file="lookups.c",
+        operation="readers_lookup",
+        form="typesafe_ref",
+        right="rcu_assign_pointer(world->slots[slot], new);",
+        wrong="*(struct object **)&world->slots[slot] = new;",
+    ),
+}
+"""What KCSAN must find."""
+
 
 def spoilt(folder: Path, mistakes: list[Mistake], out: Path) -> Path:
     """The module with mistakes, built against a kernel for x86-64."""
     subprocess.run(["make", "-s", "-C", str(ROOT / "kmod"), "tree", f"DEST={out}"], check=True)
     for mistake in mistakes:
         source = out / mistake.file
-        text = source.read_text()
-        assert text.count(mistake.right) == 1, (mistake.file, mistake.right)
-        source.write_text(text.replace(mistake.right, mistake.wrong))
+        source.write_text(mistake.made_in(source.read_text()))
     return small.module(folder, "x86_64", out)
 
 
@@ -353,13 +367,7 @@ def test_mistakes_of_one_module_are_found(kernel, mistakes, tmp_path):
 def test_a_race_is_found_by_the_windows_that_look_for_races(racing, tmp_path):
     """A plain store that readers meet. Where their CPU does not run while KCSAN waits at the store,
     which is the host's choice, nothing is seen: several windows may be needed."""
-    mistake = Mistake(
-        file="lookups.c",
-        operation="readers_lookup",
-        form="typesafe_ref",
-        right="rcu_assign_pointer(world->slots[slot], new);",
-        wrong="*(struct object **)&world->slots[slot] = new;",
-    )
+    (mistake,) = RACING.values()
     with closing(booted(racing, [mistake], tmp_path)) as machine:
         (form,) = [form for form in machine.forms() if form["name"] == mistake.form]
         for _ in range(10):
