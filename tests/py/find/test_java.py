@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from linewright.find import mapped_files
+from support.finding import sampled
 
 PROGRAM = """
 import java.util.concurrent.atomic.AtomicLong;
@@ -63,7 +64,7 @@ def names(result: dict) -> set[str]:
 def test_a_java_machine_that_runs_is_asked_for_its_methods(sampling, java, found) -> None:
     with subprocess.Popen([*java, "600"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "runs\n"
-        result = found("--pid", process.pid, "--for", "3s")
+        result = sampled(lambda seconds: found("--pid", process.pid, "--for", seconds), "3s")
         process.kill()
     if "lock" not in str(result["lines"]):
         pytest.skip("the method was not compiled yet")
@@ -85,7 +86,8 @@ def hint(result: dict, about: str) -> str:
 def test_a_java_machine_is_started_with_what_the_page_says(sampling, java, found) -> None:
     said = hint(found("--", *java, "3"), "Methods of Java")
     (options,) = re.findall(r"JAVA_TOOL_OPTIONS='[^']*'", said)
-    result = found("--", "env", *shlex.split(options), *java, "3")
+    given = ("--", "env", *shlex.split(options), *java)
+    result = sampled(lambda seconds: found(*given, seconds.rstrip("s")), "3s")
     assert any("Main.count" in name for name in names(result)), names(result)
     assert not any("Methods of Java" in note for note in result["notes"])
 
@@ -101,7 +103,7 @@ def test_a_java_machine_that_runs_is_asked_as_the_page_says(
         monkeypatch.undo()
         (asked,) = re.findall(r"jcmd \d+ [\w.]+", said)
         subprocess.run(asked.split(), check=True, stdout=subprocess.DEVNULL)
-        result = found("--pid", process.pid, "--for", "3s")
+        result = sampled(lambda seconds: found("--pid", process.pid, "--for", seconds), "3s")
         process.kill()
     assert any("Main.count" in name for name in names(result)), names(result)
 

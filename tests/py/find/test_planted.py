@@ -15,7 +15,7 @@ import pytest
 from linewright.find.results import Result
 from linewright.find.stream import AnyLine, Watch
 from support import find_results
-from support.finding import CONTROLS, PLANTED, SAMPLER, SHARING, STAYING, TRIES
+from support.finding import CONTROLS, PLANTED, SAMPLER, SHARING, STAYING, TRIES, sampled
 from support.mounts import own_mounts
 
 SECONDS = "1.2"
@@ -106,9 +106,10 @@ def test_neighbouring_lines_are_shared_on_128_bytes_only(sampling, run, found) -
 
 
 def test_a_program_is_ended_after_the_time_asked_for(sampling, found) -> None:
-    result = found("--for", "3s", "--", sampling, "true", 2, 100)
+    words = ("--", sampling, "true", 2, 600)
+    result = sampled(lambda seconds: found("--for", seconds, *words))
     assert travelling(result)[0] == ("true_counter", "true")
-    assert result["seconds"] < 30 and any("Terminated" in note for note in result["notes"])
+    assert result["seconds"] < 300 and any("Terminated" in note for note in result["notes"])
 
 
 def test_a_stripped_program_is_named_by_its_file(sampling, found, tmp_path) -> None:
@@ -134,9 +135,11 @@ def test_the_caller_of_a_librarys_lock_is_named(sampling, found) -> None:
 
 
 def test_a_running_process_is_joined(sampling, found) -> None:
-    with subprocess.Popen([sampling, "true", "2", "4"]) as program:
-        result = found("--pid", program.pid, "--for", "1.5s")
-        program.kill()
+    with subprocess.Popen([sampling, "true", "2", "600"]) as program:
+        try:
+            result = sampled(lambda seconds: found("--pid", program.pid, "--for", seconds))
+        finally:
+            program.kill()
     assert travelling(result)[0] == ("true_counter", "true")
 
 

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from support import find_results, waiting
-from support.finding import SAMPLER
+from support.finding import SAMPLER, sampled
 from support.places import ROOT
 
 SECONDS = "0.6"
@@ -201,11 +201,18 @@ def test_ten_thousand_threads_from_the_start(sampling) -> None:
 def test_ten_thousand_threads_that_run_already(sampling, descriptors: int) -> None:
     """With too few descriptors for an event each, the page says what was done instead."""
     with subprocess.Popen(
-        [sampling, "many", str(MANY), "60"], stderr=subprocess.PIPE, text=True
+        [sampling, "many", str(MANY), "600"], stderr=subprocess.PIPE, text=True
     ) as program:
         try:
             assert program.stderr.readline() == f"{MANY} threads\n"
-            result, cpu_s, memory = _limited(["--pid", program.pid, "--for", "2s"], descriptors)
+            runs = []
+
+            def search(seconds: str) -> dict:
+                runs.append(_limited(["--pid", program.pid, "--for", seconds], descriptors))
+                return runs[-1][0]
+
+            sampled(search)
+            result, cpu_s, memory = runs[-1]
         finally:
             program.kill()
     left_out = any("threads are not sampled" in note for note in result["notes"])

@@ -16,6 +16,7 @@ from linewright.find.mapped_files import Files
 from linewright.find.names import Names
 from linewright.find.space import Spaces
 from linewright.find.stream import Map
+from support.finding import sampled
 
 PROGRAM = r"""
 #include <pthread.h>
@@ -65,13 +66,6 @@ def replaced(running, tmp_path) -> subprocess.Popen:
     return running
 
 
-def sampled(found, pid: int) -> dict:
-    """What is found in a process, once both threads have run: on a loaded machine that takes
-    longer."""
-    results = (found("--pid", pid, "--for", f"{seconds}s") for seconds in (1, 5, 20))
-    return next(result for result in results if result["lines"])
-
-
 def mapped(pid: int) -> list[Map]:
     """What the sampler says of the files that a process has mapped."""
     found = []
@@ -100,7 +94,7 @@ def mapped(pid: int) -> list[Map]:
 def test_a_program_whose_file_was_replaced_is_named_by_the_old_one(
     sampling, replaced, found
 ) -> None:
-    result = sampled(found, replaced.pid)
+    result = sampled(lambda seconds: found("--pid", replaced.pid, "--for", seconds))
     line = result["lines"][0]
     assert line["object"] == "old_counter"
     assert {site["function"] for site in line["sites"]} == {"old_work"}
@@ -182,7 +176,7 @@ def test_a_program_of_another_root_is_read_there(sampling, found, tmp_path) -> N
     words = ["chroot", root, tmp_path / "server"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "runs\n"
-        result = sampled(found, process.pid)
+        result = sampled(lambda seconds: found("--pid", process.pid, "--for", seconds))
         process.kill()
     assert result["lines"][0]["object"] == "old_counter"
 

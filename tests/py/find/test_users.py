@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from support import find_results, waiting
-from support.finding import PLANTED, SAMPLER
+from support.finding import PLANTED, SAMPLER, sampled
 from support.places import ROOT
 
 SECONDS = "1.2"
@@ -106,14 +106,15 @@ def test_a_users_own_program_is_sampled_and_watched(
 )
 def test_a_users_own_running_process_is_joined(as_nobody, public) -> None:
     with subprocess.Popen(
-        [public / PLANTED.name, "true", "2", "20"],
+        [public / PLANTED.name, "true", "2", "600"],
         user=NOBODY,
         group=NOBODY,
         extra_groups=(),
         cwd="/",
     ) as program:
         try:
-            found = result(as_nobody("--json", "--pid", program.pid, "--for", "5s"))
+            words = ("--json", "--pid", program.pid, "--for")
+            found = sampled(lambda seconds: result(as_nobody(*words, seconds)))
         finally:
             program.kill()
     assert (found["lines"][0]["object"], found["lines"][0]["kind"]) == ("true_counter", "true")

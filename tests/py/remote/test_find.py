@@ -16,7 +16,7 @@ from linewright.errors import RunError
 from linewright.find import mapped_files
 from linewright.find.mapped_files import RemoteFiles, build_id
 from support import find_results, waiting
-from support.finding import PLANTED, SAMPLER, TRIES
+from support.finding import PLANTED, SAMPLER, TRIES, sampled
 from support.mounts import own_mounts
 from support.places import ROOT
 
@@ -109,9 +109,10 @@ def test_names_come_from_files_that_are_only_there(sampling, tmp_path):
 @pytest.mark.slow
 def test_a_running_process_there(over, start, sampling):
     start()
-    program = subprocess.Popen([PLANTED, "true", "2", "300"], stdout=subprocess.DEVNULL)
+    program = subprocess.Popen([PLANTED, "true", "2", "600"], stdout=subprocess.DEVNULL)
     try:
-        found = result(sampling("--on", "ssh://far", "--pid", program.pid, "--for", "1s"))
+        words = ("--on", "ssh://far", "--pid", program.pid, "--for")
+        found = sampled(lambda seconds: result(sampling(*words, seconds)))
         assert program.poll() is None, "it goes on"
     finally:
         program.kill()

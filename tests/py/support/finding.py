@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from support.places import ROOT
 
 SAMPLER = ROOT / "build/native/find/linewright-find"
@@ -46,3 +48,13 @@ STAYING = {
     "striped": "striped_cells",
 }
 """Kinds whose line, named here, many threads use, and no two CPUs at a time."""
+
+
+def sampled(search: Callable[[str], dict], first: str = "1s") -> dict:
+    """What a search finds in the time that it is given: on a loaded machine a program that goes on
+    by itself takes longer to have enough samples."""
+    for seconds in (first, "5s", "20s", "80s"):
+        result = search(seconds)
+        if result["lines"]:
+            return result
+    raise AssertionError(result)
