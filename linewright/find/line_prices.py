@@ -2,11 +2,13 @@
 """What an operation costs alone and contended on this machine, from its records, and so what ending
 the contention could bring.
 
-Ceiling = share of time at the site × (contended − alone) / contended: were the line never taken by
-another thread, each operation would cost what it costs alone.  Of a readers-writer lock that mostly
-readers take, it is what readers that write no shared line would save: (pthread_rwlock_t's − the
-biased lock's) / pthread_rwlock_t's, both beside a second CPU.  Costs and the share have intervals,
-and so has the ceiling."""
+At most the line's atomic operations, and where threads wait for each other that waiting, cost
+nothing any more: the ceiling's upper end is their share of time.  Prices bound no program's costs:
+an operation that meets the line seldom waits for a whole transfer each time, two that contend
+without a pause share one.  At the prices it is share × (contended − alone) / contended: were the
+line never taken by another thread, each operation would cost what it costs alone.  Of a
+readers-writer lock that mostly readers take, it is what readers that write no shared line would
+save: (pthread_rwlock_t's − the biased lock's) / pthread_rwlock_t's, both beside a second CPU."""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ from linewright.analysis.loading import summarise
 from linewright.analysis.machine_answers import machines_with_answers
 from linewright.errors import LinewrightError
 from linewright.find.evidence import LINE
-from linewright.find.line_verdict import lock_use
+from linewright.find.line_verdict import lock_use, waits_at
 from linewright.find.line_words import place
 from linewright.find.results import BIASED, Ceiling, Hot, Remark, note
 from linewright.forms import SPACING, family_of, listed, standing_for
@@ -88,11 +90,13 @@ class Prices:
             alone, contended = self._contended[BIASED], self._contended[LIBCS]
         if hot.share is None or alone is None or contended is None:
             return None
-        plain, most = _plain(hot), _part(contended.high_ns, alone.low_ns)
+        atomics = 1 - _plain(hot)
+        most = _part(contended.high_ns, alone.low_ns) if form == BIASED else 1.0
+        part = 1.0 if waits_at(hot) else atomics
         gain = Estimate(
-            value=hot.share.value * (1 - plain) * _part(contended.median_ns, alone.median_ns),
-            low=hot.share.low * (1 - plain) * _part(contended.low_ns, alone.high_ns),
-            high=hot.share.high * (1 - plain) * most,
+            value=hot.share.value * atomics * _part(contended.median_ns, alone.median_ns),
+            low=hot.share.low * atomics * _part(contended.low_ns, alone.high_ns),
+            high=hot.share.high * part * most,
             confidence=max(0.0, alone.confidence + contended.confidence + hot.share.confidence - 2),
         )
         thread, slowed = _most_slowed(hot, most)
@@ -103,7 +107,7 @@ class Prices:
             form=form,
             alone_ns=alone,
             contended_ns=contended,
-            plain=plain,
+            plain=1 - part,
         )
 
 
@@ -141,7 +145,8 @@ def _most_slowed(hot: Hot, most: float) -> tuple[int, float]:
     """The thread that the line holds up most, and the upper end of what an end of the contention
     could bring it, of its own time.  Which one it is goes by what is certain of its share: a thread
     of a few samples is no such."""
-    factor = {s.thread: (1 - s.plain) * most for s in hot.slowed}
+    waits = waits_at(hot)
+    factor = {s.thread: (1 if waits else 1 - s.plain) * most for s in hot.slowed}
     worst = max(hot.slowed, key=lambda s: s.share.low * factor[s.thread], default=None)
     return (worst.thread, worst.share.high * factor[worst.thread]) if worst else (0, 0.0)
 

@@ -185,6 +185,12 @@ def is_lock(sites: Sequence[Site]) -> bool:
     return (waited and taken) or any(name in used_in(site) for site in sites for name in _LOCKS)
 
 
+def waits_at(line: Hot) -> bool:
+    """Whether threads wait there for what another one does, not only for the line itself."""
+    waits = any(site.role in ("waits", "retries") for site in line.sites)
+    return waits or line.verdict.sharing == "lock"
+
+
 def lock_use(sites: Sequence[Site]) -> LockUse:
     """Who takes the lock that the sites are of; empty where they name no readers-writer lock, or
     its unlock alone."""

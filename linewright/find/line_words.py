@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from linewright import numbers
-from linewright.find.line_verdict import bystanders
+from linewright.find.line_verdict import bystanders, waits_at
 from linewright.find.results import (
     APART,
     BIASED,
@@ -313,11 +313,14 @@ def gain_text(hot: Hot) -> str:
             f"{numbers.span(contended.low_ns, contended.high_ns, 'ns')}, biased "
             f"{numbers.span(alone.low_ns, alone.high_ns, 'ns')})"
         )
+    said = f"at most {numbers.percent(gain.high, False)} of CPU time to gain{_slowed(ceiling)}"
+    if waits_at(hot):
+        return f"{said}: threads wait for each other there"
     plain = numbers.percent(ceiling.plain, False)
     beside = f"; {plain} of its time is at plain accesses, whose gain is unknown"
     return (
-        f"at most {numbers.percent(gain.high, False)} of CPU time to gain{_slowed(ceiling)} "
-        f"({ceiling.form}: alone {numbers.quantity(alone.median_ns, 'ns')}, "
+        f"{said}; {numbers.percent(gain.value, False)} at the prices of two busy "
+        f"threads ({ceiling.form}: alone {numbers.quantity(alone.median_ns, 'ns')}, "
         f"contended {numbers.span(contended.low_ns, contended.high_ns, 'ns')})"
         f"{beside if ceiling.plain >= 0.005 else ''}"
     )

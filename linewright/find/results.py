@@ -264,7 +264,9 @@ class Ceiling(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     accesses have no price (docs/results/find.md, "Ceilings", has what planted fixes gained)."""
 
     gain: Estimate
-    """Share of the CPU time of all threads, if every thread does the same work as before."""
+    """Share of the CPU time of all threads, if every thread does the same work as before: the upper
+    end is all that the line's atomic operations take, and where threads wait for each other that
+    waiting; value and lower end are at the prices."""
     slowed_thread: U64 = 0
     most_slowed: Share = 0.0
     """The upper end for the thread that the line holds up most, of its own time: so much where that
@@ -278,7 +280,7 @@ class Ceiling(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Both reach over all launches; with n of them, that interval covers the median with a
     confidence of 1 - 2 / 2^n."""
     plain: Share = 0.0
-    """Of the line's time, what is at plain accesses: no part of the gain."""
+    """Of the line's time, what is at plain accesses and no part of the gain."""
 
 
 class Hot(Struct, forbid_unknown_fields=True, kw_only=True):

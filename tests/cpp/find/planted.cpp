@@ -2,9 +2,7 @@
 // Programs with planted sharing, one kind for each name: what `linewright find` must, and must not, report of each.
 //
 // planted KIND THREADS SECONDS. Every kind keeps all its threads busy for the time, on a busy machine for longer: at least
-// until they have had half of that time of the CPUs. Variables carry the names that the tests ask for. With APART=1 in the
-// environment each thread has lines of its own in kinds `true`, `false`, `false_plain`, `fenced`, `scattered` and `sums`:
-// what an end of the sharing brings. The time of an operation is printed.
+// until they have had half of that time of the CPUs. Variables carry the names that the tests ask for.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -72,10 +70,7 @@ struct alignas(apart) Stop : std::atomic<bool> {}; // on a line of its own, whic
 Stop stop;
 constexpr unsigned batch = 1000;
 
-const bool separated = std::getenv("APART");
-std::uint64_t &word(Line *lines, unsigned thread) {
-    return separated ? private_counters[thread].words[0] : lines[thread / 8].words[thread % 8];
-}
+std::uint64_t &word(Line *lines, unsigned thread) { return lines[thread / 8].words[thread % 8]; }
 void locked_add(std::uint64_t &to) { __atomic_fetch_add(&to, 1, __ATOMIC_SEQ_CST); }
 void plain_add(std::uint64_t &to) {
     volatile std::uint64_t *at = &to;
@@ -88,17 +83,14 @@ double cpu_seconds(clockid_t whose) {
     return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
-std::atomic<std::uint64_t> operations;
 template <class Body> void until_stopped(Body body) {
-    std::uint64_t done = 0;
-    for (; !stop.load(std::memory_order_relaxed); done += batch)
+    while (!stop.load(std::memory_order_relaxed))
         for (unsigned i = 0; i < batch; i++)
             body();
-    operations.fetch_add(done);
 }
 
-void true_sharing(unsigned thread) {
-    until_stopped([to = separated ? &private_counters[thread].words[0] : true_counter.words] { locked_add(*to); });
+void true_sharing(unsigned) {
+    until_stopped([to = true_counter.words] { locked_add(*to); });
 }
 void false_sharing(unsigned thread) {
     until_stopped([to = &word(false_counters, thread)] { locked_add(*to); });
@@ -128,12 +120,12 @@ void scattered_own(unsigned thread) {
     scatter(thread, [=](unsigned at) { return thread * part + at % part; });
 }
 void scattered(unsigned thread) {
-    separated ? scattered_own(thread) : scatter(thread, [](unsigned at) { return at; });
+    scatter(thread, [](unsigned at) { return at; });
 }
 // Sums in memory, as a compiler without optimisation keeps them: the stalls of one store surface at others
 // (linear_regression of a published set of programs).
 void sums(unsigned thread) {
-    volatile Sums *to = separated ? reinterpret_cast<Sums *>(&private_counters[thread]) : &thread_sums[thread];
+    volatile Sums *to = &thread_sums[thread];
     until_stopped([to, x = std::uint64_t{thread}]() mutable {
         x = x * 6364136223846793005 + 1;
         std::uint64_t y = x >> 33, z = x & 255;
@@ -316,8 +308,8 @@ void one_cpu(unsigned) {
 Line whose_turn;
 template <class Wait> void hand_over(unsigned thread, double turn_s, Wait wait) {
     stay_on(static_cast<int>(thread % 2));
-    std::uint64_t *turn = whose_turn.words, done = 0;
-    for (; !stop.load(std::memory_order_relaxed); done += 500) {
+    std::uint64_t *turn = whose_turn.words;
+    while (!stop.load(std::memory_order_relaxed)) {
         if (__atomic_load_n(turn, __ATOMIC_ACQUIRE) % 2 != thread % 2) {
             wait();
             continue;
@@ -327,7 +319,6 @@ template <class Wait> void hand_over(unsigned thread, double turn_s, Wait wait) 
                 locked_add(handed_line.words[0]);
         __atomic_fetch_add(turn, 1, __ATOMIC_RELEASE);
     }
-    operations.fetch_add(done);
 }
 void handed_over(unsigned thread) {
     hand_over(thread, 10e-3, [] { std::this_thread::sleep_for(std::chrono::microseconds(200)); });
@@ -475,8 +466,5 @@ int main(int argc, char **argv) {
         run_threads(threads, seconds, found->second);
     else
         return 2;
-    if (std::uint64_t done = operations.load())
-        std::fprintf(stderr, "%.3f ns of CPU time an operation\n",
-                     1e9 * cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) / static_cast<double>(done));
     return 0;
 }

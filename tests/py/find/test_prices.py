@@ -74,11 +74,35 @@ def hot(
     return find_results.line(kind, **({"share": known, "sites": [site]} | more))
 
 
-def test_the_ceiling_is_the_share_times_what_contention_adds() -> None:
-    found = Prices([], [record("none", 5.0), record("same_line", 20.0)]).ceiling(hot(), "x86_64")
-    assert (found.gain.low, found.gain.value, found.gain.high) == pytest.approx(
-        (0.4 * 0.75, 0.5 * 0.75, 0.6 * 0.75)
+def test_prices_estimate_what_contention_adds_and_bound_nothing() -> None:
+    """Of additions with work between them a repair saved 12 and 22 % of the time, all that the
+    sites had; of two threads' prices at most 11 and 16 % followed (`bench/find/bounds.py`)."""
+    prices = Prices([], [record("none", 5.0), record("same_line", 20.0)])
+    found = prices.ceiling(hot(), "x86_64")
+    assert (found.gain.low, found.gain.value) == pytest.approx((0.4 * 0.75, 0.5 * 0.75))
+    assert found.gain.high == hot().share.high
+    said = line_words.gain_text(find_results.priced(hot(), prices=prices).lines[0])
+    assert said.startswith(
+        "at most 60 % of CPU time to gain; 38 % at the prices of two busy threads"
     )
+
+
+@pytest.mark.parametrize("role", ["waits", "retries"])
+def test_waiting_for_another_thread_ends_with_the_contention(role: str) -> None:
+    """A ticket lock's waiting loads had 95 % of its line's samples: the page said at most 3.7 %,
+    and a lock for each thread saved 92 %."""
+    prices = Prices([], [record("none", 5.0), record("same_line", 20.0)])
+    taking = hot(share=0.05).sites[0]
+    waiting = replace(taking, instruction="mov", access="read", role=role, share=0.95)
+    known = Estimate(value=0.9, low=0.88, high=0.92)
+    own = ThreadShare(thread=7, name="", share=Estimate(value=1, low=1, high=1), plain=0.95)
+    line = find_results.line(sites=[taking, waiting], share=known, slowed=[own])
+    found = prices.ceiling(line, "x86_64")
+    assert (found.gain.high, found.most_slowed, found.plain) == (0.92, 1, 0)
+    said = line_words.gain_text(find_results.priced(line, prices=prices).lines[0])
+    assert said == "at most 92 % of CPU time to gain: threads wait for each other there"
+    searching = replace(line, sites=[taking, replace(waiting, role="")])
+    assert prices.ceiling(searching, "x86_64").gain.high == pytest.approx(0.92 * 0.05)
 
 
 def test_time_at_plain_accesses_of_the_line_is_no_part_of_the_gain() -> None:
@@ -93,9 +117,9 @@ def test_time_at_plain_accesses_of_the_line_is_no_part_of_the_gain() -> None:
         for tid, plain in ((1, 0.0), (2, 1.0))
     ]
     mixed = msgspec.structs.replace(line, sites=[reader, locker], share=known, slowed=slowed)
-    found, part = prices.ceiling(mixed, "x86_64"), 11 / 16
-    assert (found.slowed_thread, found.most_slowed) == (1, part)
-    assert (found.gain.low, found.gain.high) == pytest.approx((0.5 * part, 0.5 * part))
+    found = prices.ceiling(mixed, "x86_64")
+    assert (found.slowed_thread, found.most_slowed) == (1, 1.0)
+    assert (found.gain.low, found.gain.high) == pytest.approx((0.5 * 11 / 16, 0.5))
     said = line_words.gain_text(find_results.priced(mixed, prices=prices).lines[0])
     assert said.endswith("50 % of its time is at plain accesses, whose gain is unknown")
 
@@ -125,28 +149,26 @@ def test_a_simulated_machine_prices_a_ceiling_where_it_is_named_and_that_is_said
     ceiling = from_files([band], "Some CPU", named=True)[0].ceiling(hot(), "x86_64")
     for price in (ceiling.alone_ns, ceiling.contended_ns):
         assert (price.low_ns, price.high_ns, price.confidence) == (4.0, 40.0, 0.9)
-    assert ceiling.gain.low == 0 and ceiling.gain.high == pytest.approx(hot().share.high * 0.9)
+    assert ceiling.gain.low == 0 and ceiling.gain.high == hot().share.high
     unasked, why = from_files([path], "Some CPU")
     assert unasked is None and "no records of this machine" in line_words.note_text(why)
     bounds = simulated_file(tmp_path, "bounds", status="unavailable")
     assert from_files([bounds], "Some CPU", named=True)[0] is None
 
 
-def test_launches_that_differ_widen_it() -> None:
+def test_launches_that_differ_lower_what_is_sure() -> None:
     records = [
         record("none", 5.0),
         record("same_line", 10.0, launch=1),
         record("same_line", 50.0, launch=2),
     ]
     found = Prices([], records).ceiling(hot(), "x86_64")
-    assert found.gain.low == pytest.approx(0.4 * 0.5) and found.gain.high == pytest.approx(
-        0.6 * 0.9
-    )
+    assert found.gain.low == pytest.approx(0.4 * 0.5)
 
 
 def test_what_costs_no_more_contended_brings_nothing() -> None:
     found = Prices([], [record("none", 5.0), record("same_line", 4.0)]).ceiling(hot(), "x86_64")
-    assert found.gain.high == 0
+    assert found.gain.value == 0
 
 
 @pytest.mark.parametrize(
