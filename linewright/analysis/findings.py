@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from linewright.analysis.comparison import Comparison, Judgement, Side, holm, judge, side_of
-from linewright.analysis.contrast import paired_t
+from linewright.analysis.contrast import Scale, paired_t
 from linewright.analysis.questions import QUESTIONS, Candidates, ask, candidates
 from linewright.analysis.summary import Summary, figure_of, grouped, machines_of
 from linewright.forms import made_of
@@ -85,12 +85,13 @@ class OpenQuestion(Struct, frozen=True, kw_only=True):
         return [i for _, row in self.rows for i in (row.second.id, row.first.id)]
 
     @property
-    def possible(self) -> tuple[float, float, str]:
-        """What the widest of the intervals leaves possible, with its scale: of the ratios, or where
-        there are none of the first difference."""
-        contrasts = [c.shown for c in self.comparisons]
-        ratios = [c for c in contrasts if c.scale == "ratio"] or contrasts[:1]
-        return min(c.low for c in ratios), max(c.high for c in ratios), ratios[0].scale
+    def possible(self) -> list[tuple[float, float, Scale]]:
+        """What the intervals leave possible, of ratios and of differences."""
+        of_scale = grouped((c.shown for c in self.comparisons), lambda c: c.scale)
+        return [
+            (min(c.low for c in own), max(c.high for c in own), scale)
+            for scale, own in of_scale.items()
+        ]
 
 
 def open_questions(found: Iterable[Finding]) -> list[OpenQuestion]:

@@ -128,6 +128,15 @@ class MachineAnswers:
         return [f for f in self.findings if f.situation.width_bits == self.width_bits]
 
     @cached_property
+    def on_screen(self) -> list[Finding]:
+        """Those on one line that have that width, and of other operations all."""
+        return [
+            f
+            for f in self.findings
+            if f.operation not in ONE_LINE.operations or f.situation.width_bits == self.width_bits
+        ]
+
+    @cached_property
     def crossovers(self) -> list[Crossover]:
         """Where one form overtakes the default."""
         return crossovers(self.findings)

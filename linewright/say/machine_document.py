@@ -90,8 +90,7 @@ def for_programs(summaries: Sequence[Summary], contexts: Sequence[Context]) -> d
 
 
 def document(m: MachineAnswers, audience: Audience = "everyone") -> Document:
-    """The document of one machine, without its evidence; who asks for every cell is not sent to
-    them."""
+    """The document of one machine, without its evidence."""
     columns, decision = machine_figures.columns_of(m), setting(m)
     choice = with_errors([decision.sentence], m.summaries)[0]
     decision = msgspec.structs.replace(decision, sentence=choice)
@@ -114,7 +113,7 @@ def document(m: MachineAnswers, audience: Audience = "everyone") -> Document:
         headline=with_errors(_headline(m, columns, audience), m.summaries),
         uses=with_errors(use(m), m.summaries),
         settings=[choice] if columns else [],
-        undecided=undecided_sentences(m.of_width, m),
+        undecided=undecided_sentences(m.on_screen, m),
         limits=limits(m),
         missing=_missing(m),
         tables=[
@@ -147,16 +146,17 @@ def _price_costs(prices: Sequence[Price]) -> Iterator[Cost]:
 def _headline(
     m: MachineAnswers, columns: Sequence[MatrixColumn], audience: Audience
 ) -> list[Sentence]:
-    """What an atomic add costs; of records of another kind, the first sentences of the verdict."""
+    """What an atomic add costs; of records of another kind, the first sentences of the verdict, of
+    which those who ask for every cell have the whole below."""
     if columns or m.emulated:
         return [*headline(m), *at_the_interconnect(m)]
+    if audience == "cells":
+        return []
     found = verdict_of(m)
     more = len(found) - OTHER_PLANS
     rest = f"{numbers.count(more, 'more finding')}: linewright show --all FILE"
     cells = [i for s in found[OTHER_PLANS:] for i in s.cells]
-    return found[:OTHER_PLANS] + (
-        [sentence(rest, cells=cells)] if more > 0 and audience != "cells" else []
-    )
+    return found[:OTHER_PLANS] + ([sentence(rest, cells=cells)] if more > 0 else [])
 
 
 def _run(m: MachineAnswers, launches: int) -> list[str]:

@@ -408,7 +408,8 @@ def _undecided(question: OpenQuestion, m: MachineAnswers) -> Sentence:
         more = LEFT_OPEN
         if question.why == "wide":
             more = more_text(question.comparisons, m.launches_asked)
-        rest = f"{numbers.change(*question.possible)} remains possible; {more}"
+        changes = " or ".join(numbers.change(*ends) for ends in question.possible)
+        rest = f"{changes} remains possible; {more}"
     else:
         rest = _OPEN[question.why].format(enough=measure_enough(m), again=measure_again(m))
     return sentence(f"undecided: {what}: {rest}", cells=question.ids, count=len(rows))

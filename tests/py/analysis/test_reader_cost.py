@@ -175,7 +175,8 @@ def test_other_sections_keep_out_of_it() -> None:
 def test_verdict_and_table_show_reader_and_updater_side_by_side() -> None:
     made = records()
     known = contexts_of(made)
-    spoken = " ".join(verdict(summarise(known, made), known))
+    said = verdict(summarise(known, made), known)
+    spoken = " ".join(said)
     assert (
         "With 1 reader: back to back, readers_pair (" in spoken
         and "With 2 readers:" in spoken
@@ -188,6 +189,8 @@ def test_verdict_and_table_show_reader_and_updater_side_by_side() -> None:
         "readers that protect a read-side critical section" in text
         and "ratio, most to fewest" in text
     )
+    folded = " ".join(text.split())
+    assert {line: folded.count(line) for line in said} == dict.fromkeys(said, 1)
     row = next(
         line
         for line in text.split("reader cost and grace-period cost")[1].splitlines()

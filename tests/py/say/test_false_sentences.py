@@ -13,6 +13,7 @@ from scipy import stats
 from linewright import numbers
 from linewright.analysis import summarise
 from linewright.analysis.loading import near_far
+from linewright.analysis.machine_answers import machines_with_answers
 from linewright.analysis.machine_figures import Price
 from linewright.analysis.questions import ask
 from linewright.compare.changes import compare
@@ -20,8 +21,9 @@ from linewright.say.document import common_costs, render_all
 from linewright.say.machine_document import documents
 from linewright.say.machine_tables import ratio_text
 from linewright.say.verdict import verdict
-from linewright.schema import Quantiles
+from linewright.schema import Context, Quantiles, Record
 from linewright.show.terminal import legend_of, narrowed
+from support import machines
 from support.analysis_samples import (
     cell,
     context,
@@ -308,6 +310,26 @@ def test_a_mark_of_doubt_stands_beside_an_interval_with_zero_and_is_explained():
             assert versus.shown.low <= 1 <= versus.shown.high
             seen += versus.contrast.separate
     assert seen
+
+
+def test_what_remains_possible_covers_every_undecided_comparison():
+    values = machines.records("undecided")
+    contexts = [value for value in values if isinstance(value, Context)]
+    summaries = summarise(contexts, [value for value in values if isinstance(value, Record)])
+    (m,) = machines_with_answers(summaries, contexts)
+    (line,) = documents(summaries, contexts)[0].of("undecided")
+    rows = [row for f in m.findings for row in f.of("undecided")]
+    assert {i for row in rows for i in row.ids} == set(line.cells)
+    assert f"undecided: {len(rows)} comparisons: " in line.text
+    said = {
+        unit: (float(low), float(high))
+        for low, high, unit in re.findall(r"(-?[\d.]+) to \+?([\d.]+) (%|ns)", line.text)
+    }
+    for c in (row.shown for row in rows):
+        ratio = c.scale == "ratio"
+        low, high = said["%" if ratio else "ns"]
+        ends = [100 * (end - 1) for end in (c.low, c.high)] if ratio else [c.low, c.high]
+        assert low - 0.5 <= ends[0] < ends[1] <= high + 0.5, (c, line.text)
 
 
 def test_a_crossover_without_spacing_has_no_iterations():
