@@ -141,6 +141,11 @@ def began_at(context: Context) -> float | None:
         return None
 
 
+def on_metal(contexts: Iterable[Context]) -> bool:
+    """Whether these launches are known to have had no hypervisor, which may move their CPUs."""
+    return all(c.virtualised == "no" for c in contexts)
+
+
 def cluster_numbers(started: Sequence[float], apart_s: float = CLUSTER_S) -> list[int]:
     """For each launch its cluster: one that began `apart_s` or more after the last cluster began
     opens another."""
@@ -160,7 +165,7 @@ def _clusters(
     started = [_started(r, contexts) for r in usable if r.window_ns]
     if not started or None in started:
         return [], None
-    steady = all(contexts[r.context_id].virtualised == "no" for r in usable if r.window_ns)
+    steady = on_metal(contexts[r.context_id] for r in usable if r.window_ns)
     apart_s = CLUSTER_S if steady else CLUSTER_VIRTUAL_S
     return cluster_numbers(started, apart_s), max(started) - min(started)
 

@@ -42,6 +42,7 @@ from linewright.analysis.merge import (
     FEWEST_CLUSTERS,
     began_at,
     cluster_numbers,
+    on_metal,
 )
 from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary, figure_of, grouped
@@ -88,7 +89,7 @@ def _states(sides: Sequence[Sequence[Context]]) -> dict[str, int]:
     """By launch the state in which it saw a virtual machine, as far as the times tell, of runs that
     were made one after the other; nothing of others, whose launches met the same states."""
     began = [[began_at(c) for c in side] for side in sides]
-    steady = all(c.virtualised == "no" for side in sides for c in side)
+    steady = on_metal(c for side in sides for c in side)
     if steady or not all(began) or any(None in times for times in began):
         return {}
     if min(map(max, began)) >= max(map(min, began)):

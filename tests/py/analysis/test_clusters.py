@@ -136,11 +136,12 @@ def test_what_is_promised_follows_from_launches_and_times():
     assert of([0.0]).promise == "launch" and "one_launch" in of([0.0]).flags
 
 
-def test_a_virtual_machine_is_given_longer_between_clusters():
+@pytest.mark.parametrize("virtualised", ["yes", "unknown"])
+def test_a_virtual_machine_is_given_longer_between_clusters(virtualised):
     rng = np.random.default_rng(11)
     for apart, clusters, promise in ((CLUSTER_S, 1, "run"), (CLUSTER_VIRTUAL_S, 8, "repeat")):
         records = timed_launches(SHARED, [25.0] * 8, np.arange(8) * apart, rng)
-        (summary,) = summarise(contexts_of(records, virtualised="yes"), records)
+        (summary,) = summarise(contexts_of(records, virtualised=virtualised), records)
         assert (summary.clusters, summary.promise) == (clusters, promise)
 
 
