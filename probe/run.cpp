@@ -325,8 +325,7 @@ private:
         }
         if (record.window_ns.empty() || run.lost > record.window_ns.size()) {
             record.status = "unreliable";
-            record.reason = std::to_string(record.discarded.total()) + " of " +
-                            std::to_string(record.discarded.total() + record.window_ns.size()) + " windows were disturbed";
+            record.reason = disturbed_text(record.discarded.total(), record.window_ns.size());
         }
         if (!record.window_ns.empty())
             record.issue = median_interval(record.window_ns);
@@ -420,6 +419,13 @@ unsigned Line_order::next(std::mt19937_64 &random) {
         visited_ = 0;
     }
     return lines_[visited_++];
+}
+
+std::string disturbed_text(std::uint64_t disturbed, std::uint64_t kept) {
+    std::uint64_t windows = disturbed + kept;
+    if (windows <= 1)
+        return windows == 0 ? "no window was measured" : "the only window was disturbed";
+    return std::to_string(disturbed) + " of " + std::to_string(windows) + " windows were disturbed";
 }
 
 std::size_t block_end(const wire::Plan &plan, std::size_t first) {

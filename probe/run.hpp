@@ -6,6 +6,7 @@
 #include "wire/schema.hpp"
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <random>
 #include <string>
@@ -45,6 +46,9 @@ private:
 // The end of the block of cells that begins at `first`: about `block_cells`, but the forms of one point, neighbours in the
 // plan, stay together, up to 256.
 std::size_t block_end(const wire::Plan &plan, std::size_t first);
+
+// Why a cell's figure is not reliable, with how many of its windows were disturbed and how many kept.
+std::string disturbed_text(std::uint64_t disturbed, std::uint64_t kept);
 
 // Everything about a plan that can be wrong there, without running it; throws wire::Invalid.
 void check_plan(const wire::Plan &plan, const Back_end &back_end);

@@ -215,6 +215,13 @@ TEST(LineOrder, IsDrawnAnewForEveryRound) {
         EXPECT_NEAR(sum / 50.0, 7.5, 3.5); // five standard deviations: the seed is fixed, other libraries shuffle otherwise
 }
 
+TEST(Run, SaysInWordsHowManyWindowsWereDisturbed) {
+    EXPECT_EQ(disturbed_text(5, 4), "5 of 9 windows were disturbed");
+    EXPECT_EQ(disturbed_text(2, 0), "2 of 2 windows were disturbed");
+    EXPECT_EQ(disturbed_text(1, 0), "the only window was disturbed");
+    EXPECT_EQ(disturbed_text(0, 0), "no window was measured");
+}
+
 // What records say of a run's order. Windows visited one line after the other, discarded ones left out, would in all go
 // forward by no more lines than there were windows; in a drawn order the next line is about eight further on.
 TEST(Run, VisitsLinesInADrawnOrder) {
