@@ -76,9 +76,9 @@ without_network() { # without_network COMMAND…
 }
 
 # What makes other builds' commands those of build/native, whose objects the compiler cache then has: the tests' build has warnings as errors.
-as_native() {
+as_native() { # as_native [FOLDER of build/]
     local value=OFF
-    ! grep -qs '^LINEWRIGHT_WERROR:[A-Z]*=ON' "$root/build/native/CMakeCache.txt" || value=ON
+    ! grep -qs '^LINEWRIGHT_WERROR:[A-Z]*=ON' "$root/build/${1:-native}/CMakeCache.txt" || value=ON
     echo "LINEWRIGHT_WERROR=$value"
 }
 

@@ -156,11 +156,12 @@ def test_what_builds_a_missing_program_builds_it(checkout, target: str):
             (checkout / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, checkout / name)
     # With the tests' build as to warnings, whose objects the compiler cache then has.
-    kept = ROOT / "build" / (target or "native") / "CMakeCache.txt"
-    if kept.exists() and re.search("^LINEWRIGHT_WERROR:.*=ON$", kept.read_text(), re.MULTILINE):
-        presets = json.loads((checkout / "CMakePresets.json").read_text())
-        presets["configurePresets"][0]["cacheVariables"]["LINEWRIGHT_WERROR"] = "ON"
-        (checkout / "CMakePresets.json").write_text(json.dumps(presets))
+    asked = ['. scripts/lib.sh; as_native "$1"', "bash", target or "native"]
+    same = subprocess.run(["bash", "-c", *asked], cwd=ROOT, capture_output=True, check=True)
+    name, value = same.stdout.decode().strip().split("=")
+    presets = json.loads((checkout / "CMakePresets.json").read_text())
+    presets["configurePresets"][0]["cacheVariables"][name] = value
+    (checkout / "CMakePresets.json").write_text(json.dumps(presets))
     ours = {**os.environ, "CCACHE_BASEDIR": str(checkout), "CCACHE_NOHASHDIR": "1"}
     if shutil.which("ccache"):
         ours |= {f"CMAKE_{language}_COMPILER_LAUNCHER": "ccache" for language in ("C", "CXX")}
