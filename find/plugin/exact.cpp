@@ -129,6 +129,9 @@ Thread &this_thread() {
 std::atomic<std::uint32_t> events, running, waiting;
 std::atomic<pid_t> counted_in; // the process whose threads those are: a forked one has one thread
 
+// Events that others have said.
+std::uint32_t of_others(const Thread &thread) { return events.load(std::memory_order_relaxed) - thread.said; }
+
 void say_event(Thread &thread) {
     thread.said++;
     events.fetch_add(1, std::memory_order_seq_cst); // pairs with the load of `events` in await_event()
@@ -146,8 +149,9 @@ bool await_event(std::uint32_t seen, std::uint32_t beside, long most_ns) {
     return events.load(std::memory_order_relaxed) != seen;
 }
 
-void await_other(Thread &thread, std::uint32_t seen, std::uint32_t beside) {
-    bool heard = await_event(seen, beside, thread.patience_ns);
+// Until others have said more than so much.
+void await_other(Thread &thread, std::uint32_t heard_of, std::uint32_t beside) {
+    bool heard = await_event(heard_of + thread.said, beside, thread.patience_ns);
     thread.patience_ns = heard ? longest_patience_ns : std::max(thread.patience_ns / 2, shortest_patience_ns);
 }
 
@@ -202,9 +206,9 @@ void end_turn(Thread &thread) {
     thread.made += thread.turn;
     thread.left = thread.turn = std::clamp(thread.made / turns_of_own, shortest_turn, longest_turn);
     say_event(thread);
-    if (std::uint32_t now = events.load(std::memory_order_relaxed); now - thread.said == thread.heard)
-        await_other(thread, now, 2);
-    std::uint32_t heard = events.load(std::memory_order_relaxed) - thread.said;
+    if (of_others(thread) == thread.heard)
+        await_other(thread, thread.heard, 2);
+    std::uint32_t heard = of_others(thread);
     if (heard != thread.heard && running.load(std::memory_order_relaxed) == 1)
         await_awake(thread, heard + thread.said);
     thread.heard = heard;
@@ -283,7 +287,7 @@ void on_system_call(qemu_plugin_id_t, unsigned, std::int64_t number, std::uint64
     if (number == (is_arm64() ? set_robust_list_arm64 : set_robust_list_x86_64))
         thread.list = first;
     thread.shares_memory = first & CLONE_VM; // of clone, the only one that is asked
-    thread.before_call = events.load(std::memory_order_relaxed) - thread.said;
+    thread.before_call = of_others(thread);
     if (lasts(number, second))
         leave(thread);
     if (thread.list)
@@ -299,7 +303,7 @@ void on_system_call_end(qemu_plugin_id_t, unsigned, std::int64_t number, std::in
     bool starts = number == (is_arm64() ? clone_arm64 : clone_x86_64) && thread.shares_memory;
     enter(thread);
     if (answer > 0 && (is_futex(number) || starts))
-        await_other(thread, thread.before_call + thread.said, 0);
+        await_other(thread, thread.before_call, 0);
 }
 
 void on_call(unsigned, void *given) { this_thread().last_call = static_cast<Instruction *>(given)->address; }
