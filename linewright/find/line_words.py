@@ -287,8 +287,8 @@ def tasks_text(known: Tasks) -> str:
         f"{ratio} as often as at random"
     )
     return {
-        "tasks": "A runtime seems to move tasks between these threads, each with bytes of its own: "
-        + seen,
+        "tasks": "A runtime seems to move tasks between these kernel threads, each with bytes of "
+        f"its own: {seen}",
         "threads": f"Threads use these bytes at one time: {seen}; tasks that a runtime moves "
         "between threads more often would look the same",
         "open": "Undecided whether threads share these bytes, or a runtime moves tasks between "

@@ -248,7 +248,7 @@ def page(kind: str, answer: str, **more: object) -> str:
 def test_the_page_tells_tasks_from_threads_and_says_what_to_separate() -> None:
     said = page("false", "tasks")
     assert "11111111 22222222 ........" in said and "1, 2, … are tasks" in said
-    assert "A runtime seems to move tasks between these threads" in said
+    assert "A runtime seems to move tasks between these kernel threads" in said
     assert "within 15.0 µs meet in the same bytes 0.02 times (0.00 to 0.1)" in said
     assert "give what each task uses a line of its own (alignas(128), or padding)" in said
     assert "Count per CPU" not in said
