@@ -302,7 +302,8 @@ template <class Lock> struct Run {
         return done;
     }
 
-    // ns of CPU time per critical section, in one window, and the share of it in membarrier; the locks are those of the window before
+    // Time of the CPUs that the threads may use, run or idle, in ns per critical section, so that its inverse is throughput; and the share of it in
+    // membarrier. The locks are those of the window before.
     Window window() {
         go = stop = false;
         ready = 0;
@@ -379,6 +380,8 @@ void print_situation(const std::vector<Peer> &peers, const Situation &s) {
             ratio.push_back(ns[p][r] / ns[0][r]);
         std::printf("  %-20s %8.2f   %5.2f (%.2f to %.2f)", peers[p].name, quantile(ns[p], 0.5), quantile(ratio, 0.5),
                     quantile(ratio, 0.25), quantile(ratio, 0.75));
+        if (s.crowded())
+            std::printf("   %.2f of pthread's throughput", 1 / quantile(ratio, 0.5));
         const double share =
             std::accumulate(barriers[p].begin(), barriers[p].end(), 0.0) / static_cast<double>(barriers[p].size());
         std::printf(share > 0 ? "   %4.1f %% in membarrier\n" : "\n", 100 * share);
@@ -472,7 +475,7 @@ int main(int count, char **words) {
 #endif
                                      peer<Percpu_rwsem>(), peer<Srcu>(false),  peer<None>(false)};
     std::printf(
-        "ns of CPU time per critical section: median of %d windows; ratio to pthread's in the same round, quartiles\n",
+        "ns of the CPUs' time, idle time included, per critical section: median of %d windows; ratio to pthread's in the same round, quartiles\n",
         rounds);
     if (count == 5) { // one row, as every_situation() has them
         const auto number = [&](int i) { return static_cast<unsigned>(std::strtoul(words[i], nullptr, 10)); };

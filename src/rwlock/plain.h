@@ -49,7 +49,7 @@
 #endif
 #ifndef BACK_OFF
 #define BACK_OFF \
-    64u /* lw_relax(), after another thread has changed the state first: 1 to 3 us, for which the line stays with that thread's CPU */
+    256u /* lw_relax(), after another thread has changed the state first: 4 to 12 us, for which the line stays with that thread's CPU */
 #endif
 #define PATIENCE UINT64_C(1000000) /* ns that a writer waits before later writers keep out */
 #define PATIENCE_TO_READ \
@@ -347,14 +347,15 @@ static inline bool wakes_none(uint32_t left)
     return readers_in(left) > 0 || left & WOKEN || !(left & WRITERS_WAIT);
 }
 
-/* True: a reader that was counted here has left, and wakes no thread. It backs off afterwards, since others may wait for it. */
+/* True: a reader that was counted here has left, and wakes no thread. If another thread changed the state first, it backs off afterwards, unless it leaves
+ * the lock to no one: the thread that came in its way has left, too, and the lock would be idle while both back off. */
 static inline bool plain_leave_at_once(struct lw_rwlock *l)
 {
     uint32_t s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
     bool slower = false;
     while (s - 1 < (uint32_t)MOST_READERS || (readers_in(s) > 0 && wakes_none(s - 1))) {
         if (EXCHANGE(l, &s, s - 1, RELEASE)) { /* as in release() */
-            if (__builtin_expect(slower, 0))
+            if (__builtin_expect(slower && s != 1, 0))
                 back_off();
             return true;
         }
