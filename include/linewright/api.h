@@ -3,7 +3,7 @@
  * headers and library fit together.
  *
  * LW_C_API, defined before the first of these headers is included, leaves out what is for C++ alone (lw::shared_mutex,
- * lw::srcu_guard, lw::retire, lw::counter, lw::atomic_ref) and with it the standard library's headers. A part may still be
+ * lw::srcu_guard, lw::retire, lw::counter, lw::atomic_ref, lw::slice_guard) and with it the standard library's headers. A part may still be
  * included by its name, rwlock_mutex.h for example, where it is wanted. It changes nothing in C, and files compiled with and
  * without it may be linked together. */
 #ifndef LINEWRIGHT_API_H
@@ -23,6 +23,13 @@
 #endif
 #ifndef LW_ALWAYS_INLINE
 #define LW_ALWAYS_INLINE LW_INLINE __attribute__((always_inline))
+#endif
+
+/* From C++20 on the compiler warns of a guard without a name, which ends at once. */
+#if defined(__cplusplus) && __cplusplus >= 202002L
+#define LW__NODISCARD [[nodiscard]]
+#else
+#define LW__NODISCARD
 #endif
 
 /* Raised whenever the inline code of percpu.h or srcu.h and the library no longer fit an older counterpart: a structure that

@@ -58,13 +58,6 @@ extern "C++" { /* also where the program includes this inside extern "C" */
 namespace lw
 {
 
-/* From C++20 on the compiler warns of a guard without a name, which ends at once. */
-#if __cplusplus >= 202002L
-#define LW__NODISCARD [[nodiscard]]
-#else
-#define LW__NODISCARD
-#endif
-
 /* The critical section of a domain, from construction to destruction of the guard that it was last moved to. A guard of an
  * lw_srcu_fast_updown may end in another thread, as in a coroutine that goes on there. */
 template <class Flavour> class srcu_guard

@@ -10,6 +10,7 @@
 #include <linewright/atomic.h>
 #include <linewright/percpu.h>
 #include <linewright/rwlock.h>
+#include <linewright/slice.h>
 #include <linewright/srcu.h>
 #include <linewright/wait.h>
 #include <linewright/wide.h>

@@ -300,6 +300,17 @@ static enum lw_percpu_mode choose_mode(void)
 }
 #endif
 
+unsigned lw__rseq_registered_bytes(void)
+{
+#if LW_HAVE_RSEQ
+    if (lw_percpu_rt.mode == LW_PERCPU_RSEQ_LIBC)
+        return __rseq_size;
+    if (lw_percpu_rt.mode == LW_PERCPU_RSEQ_OWN)
+        return registered_bytes();
+#endif
+    return 0;
+}
+
 static void start(void)
 {
     int saved = errno;

@@ -25,6 +25,9 @@ void lw__percpu_renumber_process(void);
 /* True when the calling thread may run sequences; registers it where this library has to. Async-signal-safe. */
 bool lw__rseq_thread_ready(void);
 
+/* How many bytes of rseq areas are registered in this process, by the libc or by this library; 0: none. */
+unsigned lw__rseq_registered_bytes(void);
+
 /* Lets sequences run on this CPU, and has sums visit it. */
 void lw__percpu_use_cpu(unsigned cpu);
 

@@ -14,7 +14,7 @@ import sys
 import threading
 from pathlib import Path
 
-HEADERS = ("atomic", "cache", "percpu", "policy", "rwlock", "srcu", "wait", "wide")
+HEADERS = ("atomic", "cache", "percpu", "policy", "rwlock", "slice", "srcu", "wait", "wide")
 PRIVATE = re.compile(r"lw_(_|arch_|u128_)")
 """How the names begin of what no program calls."""
 MARKER = re.compile(r'^# \d+ "([^"]+)"')

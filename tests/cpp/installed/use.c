@@ -6,6 +6,7 @@
 #include <linewright/atomic.h>
 #ifndef LW_NO_POLICY
 #include <linewright/policy.h>
+#include <linewright/slice.h>
 #include <linewright/srcu.h>
 #include <linewright/wait.h>
 #endif
@@ -39,6 +40,8 @@ int main(void) {
     lw_srcu_read_unlock(&domain, section);
     if (lw_srcu_synchronize(&domain) != 0 || lw_srcu_cleanup(&domain) != 0)
         return 4;
+    lw_slice_begin();
+    lw_slice_end();
     struct lw_backoff backoff = LW_BACKOFF_INIT;
     lw_backoff_wait(&backoff);
     lw_wait_until_u32(&word, 6);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* Time slice extensions: a thread in a short critical section asks the kernel to let it finish before another thread gets its CPU.
+ *
+ *   lock(&l);                                      C++: { const lw::slice_guard slice; const std::lock_guard held(l); … }
+ *   lw_slice_begin();
+ *   …                                              some microseconds at most, without system calls
+ *   unlock(&l);
+ *   lw_slice_end();                                behind the unlock: it may give the CPU away
+ *
+ * Where a section is interrupted and another thread shall run on that CPU, Linux 7.0 and later, built with CONFIG_RSEQ_SLICE_EXTENSION, lets the
+ * section go on, once, for 5 us unless the administrator allows more (slice_ext_nsec in debugfs/rseq); lw_slice_end() then gives the CPU away. A section
+ * that takes longer is preempted all the same. On other kernels both functions order the compiler and do nothing else; with LINEWRIGHT_VERBOSE=1 the
+ * first section says in one line on standard error why.
+ *
+ * The request stands in the thread's rseq area, all of whose fields must be registered: by glibc 2.41 and later, or by this library
+ * (GLIBC_TUNABLES=glibc.pthread.rseq=0 LINEWRIGHT_RSEQ=own, and wherever the libc does not know rseq). Where the first 32 bytes alone are, as by
+ * glibc 2.35 to 2.40, there are no extensions.
+ *
+ * A thread enables its extensions in its first section, by one system call. Sections nest: one within another, or within a section of other code that
+ * uses the same area, neither asks nor gives back, unless what was granted has ended by then. It ends at its limit, and with any system call, the return
+ * from a signal handler included; what began before that runs without. A handler's sections are inner ones of the section that it interrupted. A child of
+ * fork() goes on in its parent's section. A child of vfork() ends its own before it calls exec or _exit.
+ *
+ * All functions are async-signal-safe and no cancellation points, and errno stays as it was. They order nothing but the compiler. A section ends in
+ * the thread that began it, and is not left by longjmp(). */
+#ifndef LINEWRIGHT_SLICE_H
+#define LINEWRIGHT_SLICE_H
+
+#include <linewright/api.h>
+
+LW__HEADER_BEGINS
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- a thread's sections; not for users ---- */
+
+struct lw__slice {
+    uint32_t inner; /* open sections that began within another one */
+    uint8_t refused; /* 1: the kernel did not enable this thread's extensions */
+    /* In the rseq area: [0] the request, [1] 1 while it is granted; the kernel clears either. NULL: not enabled. */
+    uint8_t *control;
+};
+extern LW_API __thread struct lw__slice lw__slice __attribute__((tls_model("initial-exec")));
+
+/* 1: no thread of this process can have extensions. 0 until the first section finds that. Relaxed on both sides: a thread that still reads
+ * 0 finds the same. */
+LW_API extern uint32_t lw__slice_none;
+
+/* Enables the calling thread's extensions; its control bytes, or NULL. */
+LW_API uint8_t *lw__slice_prepare(void);
+LW_API void lw__slice_yield(void);
+
+/* ---- sections ---- */
+
+/* An outermost section is a request and nothing else: two stores. A section counts where it finds a request, a grant or another section that counted;
+ * the last one that did ends first. A handler leaves the count as it found it, so that load and store need not be one instruction, and asks for itself
+ * alone. A grant comes with the request cleared and in no other way: neither byte set stays so until this thread asks. */
+LW_ALWAYS_INLINE void lw_slice_begin(void)
+{
+    if (!__atomic_load_n(&lw__slice_none, __ATOMIC_RELAXED)) {
+        struct lw__slice *own = &lw__slice;
+        uint8_t *control = own->control;
+        if (__builtin_expect(!control, 0))
+            control = lw__slice_prepare();
+        if (control) {
+            uint32_t inner = __atomic_load_n(&own->inner, __ATOMIC_RELAXED);
+            bool open =
+                inner || __atomic_load_n(control, __ATOMIC_RELAXED) || __atomic_load_n(control + 1, __ATOMIC_RELAXED);
+            if (__builtin_expect(open, 0))
+                __atomic_store_n(&own->inner, inner + 1, __ATOMIC_RELAXED);
+            else
+                __atomic_store_n(control, (uint8_t)1, __ATOMIC_RELAXED);
+        }
+    }
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+LW_ALWAYS_INLINE void lw_slice_end(void)
+{
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    struct lw__slice *own = &lw__slice;
+    uint8_t *control = own->control;
+    if (control) {
+        uint32_t inner = __atomic_load_n(&own->inner, __ATOMIC_RELAXED);
+        if (__builtin_expect(inner != 0, 0)) {
+            __atomic_store_n(&own->inner, inner - 1, __ATOMIC_RELAXED);
+        } else {
+            __atomic_store_n(control, (uint8_t)0, __ATOMIC_RELAXED);
+            __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a grant is seen behind it, or does not come */
+            if (__builtin_expect(__atomic_load_n(control + 1, __ATOMIC_RELAXED) != 0, 0))
+                lw__slice_yield(); /* for nothing where the kernel took the grant away since: no harm */
+        }
+    }
+}
+
+/* Whether the calling thread has extensions, which it enables where it can. `why`, if not NULL, becomes a sentence that says who grants them, or why there
+ * are none. It lives as long as the library. */
+LW_API bool lw_slice_available(const char **why);
+
+#ifdef __cplusplus
+} // extern "C"
+
+#ifndef LW_C_API
+extern "C++" { /* also where the program includes this inside extern "C" */
+namespace lw
+{
+
+/* A section from construction to destruction. Declare it before the lock's own guard: what is declared first ends last, behind the unlock. */
+class slice_guard
+{
+public:
+    LW__NODISCARD slice_guard() noexcept
+    {
+        ::lw_slice_begin();
+    }
+    ~slice_guard()
+    {
+        ::lw_slice_end();
+    }
+    slice_guard(const slice_guard &) = delete;
+    slice_guard &operator=(const slice_guard &) = delete;
+};
+
+} // namespace lw
+} // extern "C++"
+#endif
+#endif
+
+LW__HEADER_ENDS
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* Time slice extensions at run time: whether there are any, and each thread's permission to ask (Documentation/userspace-api/rseq.rst of Linux 7.0). */
+#define _GNU_SOURCE
+#include <linewright/slice.h>
+
+#include "rseq.h"
+
+#include "../common/environment.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* The kernel's names and numbers, spelled out so that old kernel headers will do. */
+#define RSEQ_FLAGS 16 /* bytes before these fields of an rseq area */
+#define RSEQ_SLICE_CTRL 28
+#define FLAG_AVAILABLE (1u << 4)
+#define FLAG_ENABLED (1u << 5)
+#define PR_SLICE_EXTENSION 79
+#define PR_SLICE_EXTENSION_SET 2
+#define PR_SLICE_EXT_ENABLE 1
+#define NR_SLICE_YIELD 471
+#define AUX_FEATURE_BYTES 27
+#define FIRST_BYTES 32 /* registrations of that many have no extensions, and kernels that have them say 33 */
+
+__thread struct lw__slice lw__slice __attribute__((tls_model("initial-exec")));
+uint32_t lw__slice_none;
+
+static bool verbose; /* since a handler must not read the environment */
+static const char *none_reason; /* stored before lw__slice_none is */
+static const char no_area[] = "this thread has no registered rseq area";
+static const char not_enabled[] = "the kernel did not enable them for this thread (prctl)";
+
+__attribute__((constructor(102))) static void start(void)
+{
+    verbose = lw_verbose();
+}
+
+/* One line in a process, by a call that handlers may make. */
+static void say(const char *reason)
+{
+    static uint32_t said;
+    if (!verbose || __atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
+        return;
+    const struct iovec line[] = {
+        {.iov_base = (void *)"linewright: no time slice extensions: ", .iov_len = 38},
+        {.iov_base = (void *)reason, .iov_len = strlen(reason)},
+        {.iov_base = (void *)"\n", .iov_len = 1},
+    };
+    (void)!writev(STDERR_FILENO, line, 3);
+}
+
+/* What keeps every thread of this process from having them; NULL: nothing, as far as is known without a thread's area. */
+static const char *lacking(void)
+{
+    unsigned bytes = lw__rseq_registered_bytes();
+    if (!bytes)
+        return "there are no restartable sequences in this process";
+    if (getauxval(AUX_FEATURE_BYTES) <= FIRST_BYTES)
+        return "this kernel has none (Linux 7.0 is the first that does)";
+    if (bytes > FIRST_BYTES)
+        return NULL;
+    return lw_percpu_rt.mode == LW_PERCPU_RSEQ_LIBC
+               ? "the libc registers only the first 32 bytes of its threads' areas; "
+                 "GLIBC_TUNABLES=glibc.pthread.rseq=0 LINEWRIGHT_RSEQ=own lets Linewright register them whole"
+               : "this kernel's rseq area is larger than the one of this version of Linewright";
+}
+
+static uint8_t *none(const char *reason)
+{
+    __atomic_store_n(&none_reason, reason, __ATOMIC_RELEASE); /* pairs with the load in lw_slice_available() */
+    __atomic_store_n(&lw__slice_none, 1, __ATOMIC_RELAXED);
+    say(reason);
+    return NULL;
+}
+
+/* Through the kernel's own flags: where it says "available" the system call is known, and nowhere else is it made. */
+static uint8_t *prepare(void)
+{
+    lw__percpu_start();
+    const char *reason = lacking();
+    if (reason)
+        return none(reason);
+    if (lw__slice.refused || !lw__rseq_thread_ready())
+        return NULL;
+    char *area = lw__thread_pointer() + lw_percpu_rt.offset;
+    uint32_t flags = __atomic_load_n((uint32_t *)(void *)(area + RSEQ_FLAGS),
+                                     __ATOMIC_RELAXED); /* the kernel writes it for this thread only */
+    if (!(flags & FLAG_AVAILABLE))
+        return none("this kernel was built or booted without them");
+    if (!(flags & FLAG_ENABLED) &&
+        syscall(SYS_prctl, PR_SLICE_EXTENSION, PR_SLICE_EXTENSION_SET, PR_SLICE_EXT_ENABLE, 0, 0)) {
+        lw__slice.refused = 1;
+        say(not_enabled);
+        return NULL;
+    }
+    return lw__slice.control = (uint8_t *)area + RSEQ_SLICE_CTRL;
+}
+
+uint8_t *lw__slice_prepare(void)
+{
+    int saved = errno;
+    uint8_t *control = lw__slice.control ? lw__slice.control : prepare();
+    errno = saved;
+    return control;
+}
+
+void lw__slice_yield(void)
+{
+    int saved = errno;
+    syscall(NR_SLICE_YIELD);
+    errno = saved;
+}
+
+bool lw_slice_available(const char **why)
+{
+    bool available = lw__slice_prepare() != NULL;
+    if (why) {
+        const char *reason = __atomic_load_n(&none_reason, __ATOMIC_ACQUIRE);
+        *why = available ? "time slice extensions, on request" : reason ? reason : lw__slice.refused ? not_enabled : no_area;
+    }
+    return available;
+}

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: MIT
+"""Time slice extensions in a small 7.3 kernel that grants them, judged by the kernel's own counts,
+and mistakes of the header that must be found there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/kernel"))
+
+import kernels  # noqa: E402
+import small  # noqa: E402
+from machine import MORE  # noqa: E402
+from run_arm64 import tool  # noqa: E402
+
+pytestmark = pytest.mark.skipif(
+    "7.3" not in os.environ.get("LINEWRIGHT_SMALL_KERNELS", "7.3").split(),
+    reason="the extensions came with 7.0",
+)
+OFF = "GLIBC_TUNABLES=glibc.pthread.rseq=0"
+OWN = [OFF, "LINEWRIGHT_RSEQ=own", "LW_SAYS=registered by Linewright"]
+LOADER = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
+MISTAKES = {
+    "the end forgets to yield": ("lw__slice_yield(); /*", "(void)0; /*", "now.aborted"),
+    "the request in the wrong byte": (
+        "__atomic_store_n(control, (uint8_t)1,",
+        "__atomic_store_n(control + 2, (uint8_t)1,",
+        "first thread: too seldom",
+    ),
+    "the inner section gives back": (
+        "if (__builtin_expect(inner != 0, 0))",
+        "if (0)",
+        "!lw__slice.inner",
+    ),
+    "an inner section asks": (
+        "if (__builtin_expect(open, 0))",
+        "if (0)",
+        "not so: !asked",
+    ),
+    "the request is not taken back": (
+        "__atomic_store_n(control, (uint8_t)0, __ATOMIC_RELAXED);",
+        "",
+        "not so: !control()[0]",
+    ),
+}
+"""A change of the header, and what the test says of it: another failure would not be about it."""
+
+
+def program(
+    out: Path, arch: str, name: str, *words: str, change: tuple[str, str] = ("", "")
+) -> str:
+    """tests/kernel/slices.c with the library's sources, and one change of the header."""
+    compiler, package = small.COMPILER[arch]
+    tool(compiler[0], package)
+    include, target = out / f"include-{name}", out / name
+    shutil.copytree(ROOT / "include", include)
+    header = include / "linewright/slice.h"
+    text = header.read_text()
+    assert not change[0] or text.count(change[0]) == 1, change
+    header.write_text(text.replace(*change) if change[0] else text)
+    sources = [ROOT / "tests/kernel/slices.c", ROOT / "src/common/interface.c"]
+    sources += sorted((ROOT / "src/percpu").glob("*.c"))
+    command = [*compiler, "-O2", "-pthread", f"-I{include}", "-o", str(target), *words]
+    subprocess.run([*command, *map(str, sources)], check=True)
+    return str(target)
+
+
+@pytest.fixture(scope="module")
+def boot(tmp_path_factory):
+    """All commands in one boot, each with its output and code, by name."""
+    out = tmp_path_factory.mktemp("slices")
+    with small.or_skipped():
+        kernel = small.built("7.3", "x86_64", "--fragment", "slice")
+        native = program(out, "x86_64", "native", "-static")
+        newer = kernels.fetch("7", "amd64", ROOT / "build") / "libraries"
+        runs = {
+            "own": [*OWN, native, "granted"],
+            "i386": [*OWN, program(out, "i386", "i386", "-static"), "granted"],
+            "glibc that registers the whole area": [
+                "LW_SAYS=registered by the libc",
+                *(str(newer / LOADER), "--library-path", "/lib", "/dynamic", "granted"),
+            ],
+            "glibc that registers 32 bytes": [
+                *("LINEWRIGHT_VERBOSE=1", native, "none", "first 32 bytes")
+            ],
+            "switched off": [OFF, native, "none", "no restartable sequences"],
+        }
+        for name, change in MISTAKES.items():
+            mutant = program(out, "x86_64", name.replace(" ", "-"), "-static", change=change[:2])
+            runs[name] = [*OWN, mutant, "granted"]
+        init = small.program(ROOT / "tests/system/init.c", "x86_64", out)
+    files = {
+        "dynamic": Path(program(out, "x86_64", "dynamic")).read_bytes(),
+        "lib/libc.so.6": (newer / LOADER).with_name("libc.so.6").read_bytes(),
+    }
+    done = small.boot(
+        kernel, "x86_64", init, list(runs.values()), "rseq_debug=1", files, MORE["7", "amd64"]
+    )
+    assert done.ended and not done.complaints(), done.console[-4000:]
+    return dict(zip(runs, zip(done.output, done.codes, strict=True), strict=True))
+
+
+@pytest.mark.parametrize("name", ["own", "i386", "glibc that registers the whole area"])
+def test_extensions_are_granted_given_back_and_revoked(boot, name):
+    output, code = boot[name]
+    assert code == 0, output
+    places = ("first thread", "nested", "system call", "handlers", "handler", "child", "thread")
+    for place in (*places, "revoked", "without the kernel's checks"):
+        assert f"{place}: " in output
+
+
+@pytest.mark.parametrize("name", ["glibc that registers 32 bytes", "switched off"])
+def test_programs_run_without(boot, name):
+    output, code = boot[name]
+    assert code == 0, output
+    assert output.count("linewright: no time slice extensions: ") == (name != "switched off")
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_found(boot, name):
+    output, code = boot[name]
+    assert code not in (0, None) and MISTAKES[name][2] in output, output
