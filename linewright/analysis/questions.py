@@ -400,8 +400,11 @@ def lacking(first: Summary, second: Summary) -> str:
 
 def judge_percentiles(first: Summary, second: Summary) -> Judgement:
     """Published percentiles: different where the median of one lies above the 99th percentile of
-    the other. The interval's ends are the ratios of median and 99th percentile, either way."""
+    the other. The interval's ends are the ratios of median and 99th percentile, either way; of a
+    percentile that is 0 there is no ratio."""
     a, b = first.batch, second.batch
+    if not min(a.p50_ns, a.p99_ns, b.p50_ns, b.p99_ns) > 0:
+        return undecided("published")
     contrast = Contrast(
         scale="ratio", value=a.p50_ns / b.p50_ns, low=a.p50_ns / b.p99_ns,
         high=a.p99_ns / b.p50_ns, launches=1, paired=False, p=1.0, spread=0.0, leverage=0.0,

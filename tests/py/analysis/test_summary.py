@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linewright.analysis import findings, summarise
+from linewright.analysis.questions import ask
 from linewright.analysis.summary import LAUNCH
 from linewright.say.verdict import verdict
 from linewright.schema import Discards, Quantiles
@@ -301,6 +302,13 @@ def test_published_percentiles_are_compared_in_numbers():
     found = findings(summarise(*published()))
     assert any(row.differs for f in found for row in f.rows)
     assert all(math.isfinite(x) for f in found for x in numbers_in(msgspec.to_builtins(f)))
+
+
+def test_published_percentiles_of_zero_are_compared_with_nothing():
+    batch = msgspec.structs.replace(quantiles([1.0]), histogram=[])
+    records = [record(cell(f, work_iters=10), batch=batch) for f in ("stadd", "ldadd")]
+    (comparison,) = ask("forms", summarise([], records))
+    assert (comparison.answer, comparison.why, comparison.shown) == ("undecided", "published", None)
 
 
 def test_fairness_is_a_figure_only_where_all_threads_run_the_same_loop():
