@@ -32,6 +32,7 @@ COMPILED = {
     "policy/policy_branch",
     "readers/against_liburcu",
     "rwlock/rwlocks",
+    "wait/slices",
     "wait/waits",
     "wide/wide_u128_x86_64",
     "wide/wide_u64_i386",
