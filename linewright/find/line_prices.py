@@ -90,13 +90,13 @@ class Prices:
             alone, contended = self._contended[BIASED], self._contended[LIBCS]
         if hot.share is None or alone is None or contended is None:
             return None
-        atomics = 1 - _plain(hot)
+        plain = _plain(hot)
+        ends = _ends(hot, plain)
         most = _part(contended.high_ns, alone.low_ns) if form == BIASED else 1.0
-        part = 1.0 if waits_at(hot) else atomics
         gain = Estimate(
-            value=hot.share.value * atomics * _part(contended.median_ns, alone.median_ns),
-            low=hot.share.low * atomics * _part(contended.low_ns, alone.high_ns),
-            high=hot.share.high * part * most,
+            value=hot.share.value * (1 - plain) * _part(contended.median_ns, alone.median_ns),
+            low=hot.share.low * (1 - plain) * _part(contended.low_ns, alone.high_ns),
+            high=hot.share.high * ends * most,
             confidence=max(0.0, alone.confidence + contended.confidence + hot.share.confidence - 2),
         )
         thread, slowed = _most_slowed(hot, most)
@@ -107,7 +107,7 @@ class Prices:
             form=form,
             alone_ns=alone,
             contended_ns=contended,
-            plain=1 - part,
+            plain=1 - ends,
         )
 
 
@@ -145,8 +145,7 @@ def _most_slowed(hot: Hot, most: float) -> tuple[int, float]:
     """The thread that the line holds up most, and the upper end of what an end of the contention
     could bring it, of its own time.  Which one it is goes by what is certain of its share: a thread
     of a few samples is no such."""
-    waits = waits_at(hot)
-    factor = {s.thread: (1 if waits else 1 - s.plain) * most for s in hot.slowed}
+    factor = {s.thread: _ends(hot, s.plain) * most for s in hot.slowed}
     worst = max(hot.slowed, key=lambda s: s.share.low * factor[s.thread], default=None)
     return (worst.thread, worst.share.high * factor[worst.thread]) if worst else (0, 0.0)
 
@@ -156,6 +155,12 @@ def _plain(hot: Hot) -> float:
     all_sites = sum(site.share for site in hot.sites)
     plain = sum(site.share for site in hot.sites if site.access != "atomic")
     return min(1.0, plain / all_sites) if all_sites else 0.0
+
+
+def _ends(hot: Hot, plain: float) -> float:
+    """Of time at the line, the part that an end of the contention ends at most, where `plain` of it
+    is at plain accesses."""
+    return 1.0 if waits_at(hot) else 1 - plain
 
 
 def _part(contended: float, alone: float) -> float:

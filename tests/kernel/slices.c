@@ -131,9 +131,8 @@ static void given_back(const char *where) {
     unsigned yielded = 0, rounds = 0;
     for (; yielded < WANTED && rounds < ROUNDS; rounds++) {
         struct counts before = counts();
-        unsigned long at_begin = *ran;
         lw_slice_begin();
-        at_begin = *ran;
+        unsigned long at_begin = *ran;
         answered();
         bool held = still_granted(at_begin);
         unsigned long at_end = *ran;
