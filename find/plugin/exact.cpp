@@ -59,12 +59,14 @@ struct Hash {
 };
 
 struct Counts {
-    std::uint64_t reads = 0, writes = 0, atomics = 0, mask = 0, written = 0, first = ~0ull, last = 0, takeovers = 0;
+    std::uint64_t reads = 0, writes = 0, atomics = 0, bytes = 0, mask = 0, written = 0, first = ~0ull, last = 0,
+                  takeovers = 0;
 
     void add(const Counts &other) {
         reads += other.reads;
         writes += other.writes;
         atomics += other.atomics;
+        bytes += other.bytes;
         mask |= other.mask;
         written |= other.written;
         takeovers += other.takeovers;
@@ -239,6 +241,7 @@ bool takes_over(std::uint64_t line, std::uint64_t tid, bool store) {
 void touch(Thread &thread, const Instruction &by, std::uint64_t address, std::uint64_t size, bool store, std::uint64_t now) {
     Counts &counts = thread.at({address / line_bytes, by.address, by.atomic ? thread.last_call : 0});
     std::uint64_t mask = (size >= 64 ? ~0ull : (1ull << size) - 1) << address % line_bytes;
+    counts.bytes += size;
     counts.mask |= mask;
     counts.first = std::min(counts.first, now);
     counts.last = std::max(counts.last, now);
@@ -444,6 +447,7 @@ void write_all(Output &output) {
                 .number("reads", counts.reads)
                 .number("writes", counts.writes)
                 .number("atomics", counts.atomics)
+                .number("bytes", counts.bytes)
                 .number("mask", counts.mask)
                 .number("written", counts.written)
                 .number("first", counts.first)

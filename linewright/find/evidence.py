@@ -113,6 +113,8 @@ class Evidence:
     """Some of the threads' bytes were seen by watchpoints."""
     accesses: int = 0
     takeovers: int = 0
+    uses_of_byte: float = 0.0
+    """Of the byte that is used most, where every access is seen."""
     by_process: Counter[int] = field(default_factory=Counter)
     """Accesses, where every one is seen: between processes no takeover is, since each is watched by
     itself."""

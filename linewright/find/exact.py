@@ -21,7 +21,7 @@ from linewright.errors import RunError, UserError
 from linewright.find import stream
 from linewright.find.addresses import Addresses, Stacks
 from linewright.find.decode import STACK_POINTER
-from linewright.find.evidence import LINE, LineEvidence, LinePlace, SiteKey
+from linewright.find.evidence import LINE, LineEvidence, LinePlace, SiteKey, runs
 from linewright.find.names import FileAddress, Names
 from linewright.find.results import BLIND, HelperCall, Result, note, readable
 from linewright.find.shared_lines import FEWEST_TAKEOVERS, SharedLines
@@ -101,11 +101,24 @@ class ExactRun:
                 of_instruction[line.ip] += line.reads + line.writes
             least = max(FEWEST_TAKEOVERS, SELDOM * of_instruction.total())
             often = [line for line in accesses if of_instruction[line.ip] >= least]
+            evidence = self.lines.known[place]
+            evidence.uses_of_byte = _most_uses(accesses)
             for line in often or accesses:
-                thread = self.lines.known[place].thread(line.tid)
+                thread = evidence.thread(line.tid)
                 thread.written |= line.written
                 thread.read |= line.mask if not line.writes else line.mask & ~line.written
                 thread.saw(line.first), thread.saw(line.last)
+
+
+def _most_uses(accesses: Sequence[Access]) -> float:
+    """How often the byte of a line that is used most is, where each instruction of a thread uses
+    all of its bytes alike."""
+    uses: Counter[int] = Counter()
+    for line in accesses:
+        each = line.bytes / max(1, line.mask.bit_count())
+        for at, size in runs(line.mask):
+            uses.update(dict.fromkeys(range(at, at + size), each))
+    return max(uses.values(), default=0.0)
 
 
 def run(plugin: Path, command: Sequence[str], output: TextIO | None = None) -> tuple[ExactRun, int]:

@@ -495,8 +495,8 @@ NOTES = {
     "heap_dropped": "{} heap blocks found no place in the table and have no name.",
     "exact_order": "Lines are in the order in which they changed hands most under emulation: that "
     "is no measure of time.",
-    "exact_seldom": "{} more lines changed hands fewer than {} times, as at starts and ends of "
-    "threads.",
+    "exact_seldom": "{0} more lines changed hands fewer than {1} times, or none of their bytes was "
+    "used as often, as at starts and ends of threads and in queues.",
     "no_records": "No ceiling: no records of this machine ({}){}. {} makes them; "
     "--prices measure takes {} s.",
     "several_models": "No ceiling: the records are of several simulated machines, {}; name one "

@@ -47,8 +47,9 @@ FEWEST_MET = 3
 less is chance."""
 FEWEST_MET_SHARE = 0.1
 FEWEST_TAKEOVERS = 32
-"""Times that a line changes hands under emulation before it is called travelling: what a thread is
-given at its start moves once."""
+"""Times that a line changes hands under emulation before it is called travelling, and that a byte
+of it is used: what a thread is given at its start moves once, and the items of a queue move once
+each, which may be many times in one line or few, as threads happen to take turns."""
 
 
 class _Found(NamedTuple):
@@ -292,7 +293,7 @@ class SharedLines:
 
 def _enough(evidence: Evidence) -> bool:
     if evidence.accesses:
-        return evidence.moved >= FEWEST_TAKEOVERS
+        return min(evidence.moved, evidence.uses_of_byte) >= FEWEST_TAKEOVERS
     return evidence.watched or evidence.samples >= FEWEST_SAMPLES
 
 

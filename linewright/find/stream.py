@@ -187,6 +187,8 @@ class Access(Line, frozen=True, kw_only=True, tag="access"):
     writes: U64
     atomics: U64
     """Of the writes, those by an atomic instruction."""
+    bytes: U64
+    """Of all reads and writes together."""
     mask: U64
     """One bit for each byte of the line that was touched."""
     written: U64

@@ -187,7 +187,8 @@ def judged(*accesses: tuple[int, int, int, int, int]) -> str:
     run = exact.ExactRun()
     for tid, ip, at, reads, writes in accesses:
         mask = byte_mask(at, 8)
-        counts = dict(reads=reads, writes=writes, atomics=0, first=0, last=9, takeovers=100)
+        counts = dict(reads=reads, writes=writes, atomics=0, bytes=8 * (reads + writes),
+                      first=0, last=9, takeovers=100)  # fmt: skip
         run.take(encoded(Access(pid=1, tid=tid, line=64, ip=ip, mask=mask,
                                 written=mask if writes else 0, **counts)))  # fmt: skip
     run.weigh()
@@ -205,6 +206,35 @@ def test_what_an_instruction_does_a_few_times_is_no_sharing() -> None:
     assert judged((1, 16, 0, 0, 20), (2, 16, 0, 0, 20)) == "true"
     each_once = [(tid, 16, 0, 1, 1) for tid in range(1, 65)]
     assert judged(*each_once) == "true", "many threads, and each of them seldom"
+
+
+def listed(laps: int, takeovers: int, size: int = 4, of_header: int = 0) -> bool:
+    """Whether a queue's line is shared whose items one thread writes and another reads, each once
+    in a lap; the allocator of one of them uses its first 16 bytes, too."""
+    run, all_ = exact.ExactRun(), 2**64 - 1
+    count = laps * 64 // size
+    common = dict(pid=1, line=64, atomics=0, first=0, last=9)
+    for tid, reads, writes in ((1, 0, count), (2, count, 0)):
+        run.take(encoded(Access(tid=tid, ip=16 * tid, reads=reads, writes=writes,
+                                bytes=size * count, mask=all_, written=all_ if writes else 0,
+                                takeovers=takeovers // 2, **common)))  # fmt: skip
+    header = byte_mask(0, 16)
+    run.take(encoded(Access(tid=1, ip=64, reads=0, writes=of_header, bytes=8 * of_header,
+                            mask=header, written=header, takeovers=0, **common)))  # fmt: skip
+    found = exact.findings_of(run, "p", 0)
+    assert len(found.seldom) == (not found.lines), "the guard knows it either way"
+    return bool(found.lines)
+
+
+def test_items_that_pass_once_are_no_sharing_however_threads_take_turns() -> None:
+    """A block of a std::deque was listed in some runs: each item was written and read once, which
+    moved its line 13 times in one run and 36 in another."""
+    for takeovers in (12, 32, 36):
+        assert not listed(1, takeovers, of_header=14), takeovers
+    assert not listed(1, 128, size=1), "and where the items are bytes"
+    assert not listed(3, 96), "nor in a block that was allocated three times"
+    assert listed(20, 640), "a ring whose cells are used again and again"
+    assert not listed(20, 20), "unless all turns of one thread come first"
 
 
 SHORT = """
