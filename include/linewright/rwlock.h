@@ -135,7 +135,8 @@ struct lw__rw_thread {
     struct lw_rwlock
         *mark[LW__RW_MARKS]; /* written by this thread; by a writer where other threads released what it stood for */
     uint32_t again[LW__RW_MARKS]; /* read locks of the marked lock beyond the first */
-    uint32_t waited; /* 1: a writer sleeps for one of the marks */
+    uint32_t
+        waited; /* odd: writers sleep for one of the marks, or are about to; who wakes them makes it the next even number */
     uint32_t used; /* 1: a living thread has it */
     struct lw_rwlock *waits_for; /* a lock whose state may say that this thread waits: read in a child of fork() */
 } __attribute__((aligned(128)));

@@ -36,14 +36,15 @@
 #define LW_RW_COMPILER_BARRIER() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #endif
 
-/* U. A writer that sleeps for this thread looks at the marks again. It stores `waited`, runs a membarrier and then reads the mark
- * (S): if that still showed the lock, then U and the load after it come after that barrier in this thread, and the load sees 1. */
+/* U. A writer that sleeps for this thread looks at the marks again. It makes `waited` odd, runs a membarrier and then reads the mark
+ * (S): if that still showed the lock, then U and the load after it come after that barrier in this thread. It loads that odd number and wakes
+ * the writer, or a later number: then another thread has woken it, since a number comes again after 2^31 wake-ups at the soonest. */
 __attribute__((always_inline)) static inline void lw__rw_take_back(struct lw__rw_thread *self, uintptr_t at)
 {
     struct lw_rwlock *none = 0;
     LW_RW_STORE(&self->mark[at], none, RELEASE); /* pairs with the acquire in marked_in() in src/rwlock/revoke.h */
     LW_RW_COMPILER_BARRIER();
-    if (__builtin_expect(LW_RW_LOAD(&self->waited, RELAXED) != 0, 0))
+    if (__builtin_expect((LW_RW_LOAD(&self->waited, RELAXED) & 1) != 0, 0))
         lw__rw_wake_writer(self);
 }
 

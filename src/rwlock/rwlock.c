@@ -54,7 +54,8 @@ __thread struct lw__rw_own lw__rw_own
 
 #define LOOKS_AT_A_MARK 100 /* before a writer sleeps: a few microseconds */
 
-/* Sleeps until `t` takes a mark back, or another thread takes the count below 0; for a ms where it is: again.h. */
+/* Sleeps until `t` takes a mark back, or another thread takes the count below 0; for a ms where it is: again.h. Several writers may do so at once, of this
+ * lock or of others: the number that this one sleeps on is gone once any of them was to be woken. */
 static bool sleep_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const struct limit *limit)
 {
     for (int i = 0; i < LOOKS_AT_A_MARK; i++) {
@@ -66,7 +67,7 @@ static bool sleep_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const s
         return false;
     if (readers_in(__atomic_load_n(&l->state, __ATOMIC_RELAXED)) < 0)
         return nap(limit);
-    __atomic_store_n(&t->waited, 1, __ATOMIC_RELAXED);
+    uint32_t turn = __atomic_fetch_or(&t->waited, 1, __ATOMIC_RELAXED) | 1;
     /* Pairs with the compiler barriers in lw__rw_take_back() and wake_writers(). Where it is refused, the sleep is short
      * instead, since the wake-up may be missed. */
     struct limit brief = limit_of(1000000);
@@ -75,7 +76,7 @@ static bool sleep_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const s
     lw__rw_own.waited -= now_ns() - begun; /* the barrier is part of the price, the wait is not */
     if (!marked_in(t, l) || readers_in(__atomic_load_n(&l->state, __ATOMIC_RELAXED)) < 0)
         return true;
-    return sleep_until(&t->waited, 1, sure ? limit : &brief) || !sure;
+    return sleep_until(&t->waited, turn, sure ? limit : &brief) || !sure;
 }
 
 static bool wait_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const struct limit *limit)
@@ -88,8 +89,12 @@ static bool wait_for_mark(struct lw__rw_thread *t, struct lw_rwlock *l, const st
 
 void lw__rw_wake_writer(struct lw__rw_thread *self)
 {
-    if (__atomic_exchange_n(&self->waited, 0, __ATOMIC_RELAXED))
-        lw_futex_wake_all(&self->waited);
+    uint32_t turn = __atomic_load_n(&self->waited, __ATOMIC_RELAXED);
+    while (turn & 1)
+        if (__atomic_compare_exchange_n(&self->waited, &turn, turn + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+            lw_futex_wake_all(&self->waited);
+            return;
+        }
 }
 
 /* ---- when a lock is biased ---- */
@@ -330,7 +335,7 @@ static void wake_writers(void)
     __atomic_signal_fence(
         __ATOMIC_SEQ_CST); /* after the release, as in lw__rw_take_back(): sleep_for_mark() has the barrier */
     for (struct lw__rw_thread *t = lw__rw_next_thread(NULL); t; t = lw__rw_next_thread(t))
-        if (__atomic_load_n(&t->waited, __ATOMIC_RELAXED))
+        if (__atomic_load_n(&t->waited, __ATOMIC_RELAXED) & 1)
             lw__rw_wake_writer(t);
 }
 

@@ -39,6 +39,27 @@ PROTOCOLS = [
     ),
     Protocol(
         "rwlock",
+        "src/rwlock/rwlock.c",
+        "writers that wait for a mark sleep on a flag",
+        [("&turn, turn + 1, true", "&turn, turn - 1, true")],
+        "biased: a reader goes out, two writers wait for it",
+    ),
+    Protocol(
+        "rwlock",
+        "src/rwlock/rwlock.c",
+        "a writer says that it sleeps after the barrier",
+        [
+            ("    uint32_t turn = __atomic_fetch_or(&t->waited, 1, __ATOMIC_RELAXED) | 1;\n", ""),
+            (
+                "    bool sure = !barrier_in_every_thread();\n",
+                "    bool sure = !barrier_in_every_thread();\n"
+                "    uint32_t turn = __atomic_fetch_or(&t->waited, 1, __ATOMIC_RELAXED) | 1;\n",
+            ),
+        ],
+        "biased: reader, writer",
+    ),
+    Protocol(
+        "rwlock",
         "src/rwlock/marks.c",
         "a child gives its own marks back",
         [("if (t != lw__rw_self && t->used)", "if (t->used)")],

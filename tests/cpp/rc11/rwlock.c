@@ -312,6 +312,37 @@ static void looks_for_marks(void) {
         data++;
 }
 
+/* A reader inside two locks, for each of which a writer waits that has ended the bias. Of a hundred places in a row two have marks apart. */
+static struct lw_rwlock beside[100];
+static struct lw_rwlock *other;
+
+static void inside_two_waited_for(void) {
+    one_inside();
+    for (other = beside; lw__rw_position(other) == lw__rw_position(&lock);)
+        other++;
+    other->biased = LW__RW_BIASED;
+    lw__rw_self = marks[0];
+    RIGHT(lw_rwlock_read_lock(other));
+    lw__rw_self = LW__RW_NONE;
+    lock.biased = other->biased = LW__RW_ENDING;
+}
+
+static const struct limit for_ever = {LW_RWLOCK_FOREVER, 0};
+
+static void waits_for_its_reader(void) {
+    rc11_check(wait_for_marks(&lock, &for_ever), "no limit");
+    signals(1);
+}
+
+static void waits_for_the_same_reader(void) { rc11_check(wait_for_marks(other, &for_ever), "no limit"); }
+
+/* It stays in the other lock until the writer of the first one is past it. */
+static void goes_out_of_one_lock_first(void) {
+    goes_out();
+    waits_for(1);
+    RIGHT(lw_rwlock_read_unlock(other));
+}
+
 /* Thread 1's mark is left, and stands for a count of thread 2's that was taken: two threads give each other a lock twice. */
 static void mark_left(void) {
     biased();
@@ -606,6 +637,12 @@ struct rc11_scenario rc11_scenarios[] = {
      .begin = one_inside_alone,
      .cut = often,
      .slow = true},
+    {.name = "biased: a reader goes out, two writers wait for it",
+     .run = {goes_out, waits_for_its_reader, waits_for_its_reader},
+     .begin = one_inside},
+    {.name = "biased: a reader goes out of one of two locks, whose writers wait for it",
+     .run = {goes_out_of_one_lock_first, waits_for_its_reader, waits_for_the_same_reader},
+     .begin = inside_two_waited_for},
     {.name = "handed over: a count was taken, the other release finds the mark",
      .run = {marks_and_gives, has_counted_once, releases_for_another},
      .begin = one_counted,

@@ -456,7 +456,8 @@ TEST_P(Rwlock, AWriterThatWaitsForAMarkThatIsLeftNoticesAnothersRelease) {
         EXPECT_EQ(lw_rwlock_write_lock(&l), 0);
         EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
     });
-    while (!__atomic_load_n(&lw__rw_self->waited, __ATOMIC_RELAXED) && !__atomic_load_n(waited, __ATOMIC_RELAXED))
+    const auto sleeps = [](const uint32_t *word) { return (__atomic_load_n(word, __ATOMIC_RELAXED) & 1) != 0; };
+    while (!sleeps(&lw__rw_self->waited) && !sleeps(waited))
         std::this_thread::yield(); // the writer looks at one of the two marks
     std::thread([&] { EXPECT_EQ(lw_rwlock_read_unlock(&l), 0); }).join();
     stage = 2;
