@@ -87,8 +87,9 @@ SMALL_CELLS = [
     | {"instances": 16},
     {"operation": "dma_map", "form": "dma_sg", "width": 8, "entries": 20},
 ]
-PLENTY = 3 << 29
-"""One and a half times the machine's memory."""
+SHORT, PLENTY = ("-m", "256"), 3 << 27
+"""The emulator's words for 256 MiB of memory, and one and a half times that: with little memory
+few requests are enough to use it up."""
 
 
 def boot(
@@ -121,7 +122,7 @@ def boot(
 
 @pytest.fixture(scope="module")
 def short(tmp_path_factory) -> Iterator[Machine]:
-    booted = boot(tmp_path_factory.mktemp("short"), None, changes=FAULTS)
+    booted = boot(tmp_path_factory.mktemp("short"), None, *SHORT, changes=FAULTS)
     with quiet(booted):
         yield booted
 
