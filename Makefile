@@ -63,7 +63,7 @@ deb: ## Debian packages of library, development files, probe and command, into d
 release: ## the source release of the last commit, into dist/
 	@scripts/release.sh $(ARGS)
 
-package-test: ## Debian packages (as root), the wheel with arm64 and i386 hosts, release without a network, musl; ARGS names some
+package-test: ## Debian packages (as root), the wheel with arm64 and i386 hosts, release without a network, musl, others' lock tests; ARGS names some
 	@scripts/setup.sh deb
 	@scripts/setup.sh package
 	@scripts/rooms.sh tests/packages $(ARGS)

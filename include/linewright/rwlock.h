@@ -22,9 +22,9 @@
  * Who goes first. A waiting writer goes before readers that come later. A reader that has waited for 4 ms goes before writers that do not have the lock
  * yet, but for tries: it waits for the writer inside. A thread that holds the lock for reading passes the writers that wait for it, so that it
  * may lock it for reading as often as it likes; that it holds another one does not count. So two threads, each with a read lock that the other wants,
- * too, wait for ever where a writer waits for each of the two locks: all threads lock nested locks in one order, read locks as well. (A thread
- * that has counted itself in more than eight plain locks at once no longer tells them apart and passes waiting writers of any.) There is no
- * upgrade from reading to writing.
+ * too, wait where a writer waits for each of the two locks: for ever where those read locks are marks, and until
+ * they have waited for 4 ms where they are counts. All threads lock nested locks in one order, read locks as well. (A thread that has counted itself
+ * in more than eight plain locks at once no longer tells them apart and passes waiting writers of any.) There is no upgrade from reading to writing.
  *
  * Ordering. A critical section sees everything that critical sections of writers before it did, and a writer's comes after every
  * reader's before it (acquire and release).

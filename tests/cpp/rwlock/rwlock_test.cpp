@@ -251,6 +251,57 @@ template <class F> void while_a_writer_waits(lw_rwlock &l, F f) {
     writer.join();
 }
 
+// Two threads, each with a read lock that the other wants, too, and a writer that waits for each of the two locks. Where the readers counted
+// themselves both go on once they have waited for their turn. Where they marked the locks the writers hold the plain locks already, and nothing
+// but a limit ends it; it leaves nothing behind.
+TEST_P(Rwlock, ReadersInOppositeOrderBesideWritersThatWait) {
+    constexpr uint32_t a_writer_came = 0x17f00000;
+    lw_rwlock other = LW_RWLOCK_INIT;
+    if (GetParam()) {
+        BIASED(other);
+    }
+    lw_rwlock *const both[] = {&l, &other};
+    std::atomic<int> inside{0}, writers_wait{0}, asked{0}, written{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 2; i++) {
+        threads.emplace_back([&, i] {
+            EXPECT_EQ(lw_rwlock_read_lock(both[i]), 0);
+            EXPECT_EQ(marked(*both[i]), GetParam());
+            inside++;
+            while (writers_wait < 2)
+                std::this_thread::yield();
+            const int error =
+                GetParam() ? lw_rwlock_read_lock_timeout(both[1 - i], 2'000'000) : lw_rwlock_read_lock(both[1 - i]);
+            EXPECT_EQ(error, GetParam() ? -ETIMEDOUT : 0);
+            asked++;
+            while (asked < 2)
+                std::this_thread::yield();
+            EXPECT_EQ(written, 0);
+            EXPECT_TRUE(error || lw_rwlock_read_unlock(both[1 - i]) == 0);
+            asked++;
+            while (asked < 4) // so that none of the two is written before both have looked
+                std::this_thread::yield();
+            EXPECT_EQ(lw_rwlock_read_unlock(both[i]), 0);
+        });
+        threads.emplace_back([&, i] {
+            while (inside < 2)
+                std::this_thread::yield();
+            EXPECT_EQ(lw_rwlock_write_lock(both[i]), 0);
+            written++;
+            EXPECT_EQ(lw_rwlock_write_unlock(both[i]), 0);
+        });
+    }
+    for (lw_rwlock *lock : both) {
+        while (!(__atomic_load_n(&lock->state, __ATOMIC_RELAXED) & a_writer_came))
+            std::this_thread::yield();
+        writers_wait++;
+    }
+    for (std::thread &thread : threads)
+        thread.join();
+    EXPECT_EQ(written, 2);
+    EXPECT_EQ(lw_rwlock_destroy(&other), 0);
+}
+
 // A thread knows which locks it holds, whatever it releases for others, and in whatever order it leaves them; with more than it can tell apart, too.
 TEST(RwlockRecursion, AThreadPassesTheWritersOfItsOwnLocksAlone) {
     for (const size_t many : {1u, 2u, 8u, 9u, 20u}) {
