@@ -16,7 +16,7 @@
  * its way may take the lock before it: handing the lock to a thread that does not run yet would leave it idle for so long.
  *
  * Neither side passes the other for ever. A writer that has waited for PATIENCE keeps out those that do not wait yet. A reader that has waited for
- * PATIENCE_TO_READ passes waiting writers, and where one is inside asks for the readers' turn: that writer wakes all readers, and no writer enters, but for a
+ * PATIENCE passes waiting writers, and where one is inside asks for the readers' turn: that writer wakes all readers, and no writer enters, but for a
  * try, before the one that asked has entered, or has given up. Its entry ends the turn; others may ask again.
  *
  * The step that releases the lock is its thread's last access to the lock's memory, since another thread may take it, destroy it and unmap
@@ -51,9 +51,7 @@
 #define BACK_OFF \
     256u /* lw_relax(), after another thread has changed the state first: 4 to 12 us, for which the line stays with that thread's CPU */
 #endif
-#define PATIENCE UINT64_C(1000000) /* ns that a writer waits before later writers keep out */
-#define PATIENCE_TO_READ \
-    UINT64_C(4000000) /* ns that a reader waits before writers keep out: longer, since the lock is idle until it runs */
+#define PATIENCE UINT64_C(1000000) /* ns that a thread waits before those that do not wait yet keep out, and for a reader all writers */
 
 static inline int32_t readers_in(uint32_t s)
 {
@@ -181,12 +179,12 @@ static inline int sleep_to_read(struct lw_rwlock *l, uint32_t s, struct waiting 
     uint64_t now = now_ns();
     if (!w->since)
         w->since = now;
-    if (now - w->since >= PATIENCE_TO_READ) {
+    if (now - w->since >= PATIENCE) {
         w->counted = READERS_TURN;
         w->blocking = WRITER;
         return -EBUSY;
     }
-    struct limit until = sooner(limit, w->since + PATIENCE_TO_READ);
+    struct limit until = sooner(limit, w->since + PATIENCE);
     return sleep_until(&l->state, s, &until) || until.end != limit->end ? -EBUSY : -ETIMEDOUT;
 }
 
