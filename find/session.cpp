@@ -178,8 +178,10 @@ void Run::begin_process() {
 // One event for each CPU of the whole machine, where that is allowed; else `timers_` is fresh.
 bool Run::by_cpu(const std::vector<pid_t> &family) {
     timers_.emplace(out_, period_ns_);
-    if (timers_->add_machine(family) == 0)
+    if (timers_->add_machine(family) == 0) {
+        costs_.switch_ns = 2 * switch_record_ns;
         return true;
+    }
     timers_.emplace(out_, period_ns_);
     costs_.switch_ns = measure_switch();
     return false;
@@ -202,8 +204,10 @@ bool Run::given_up() {
 
 // Changes of tasks that events of tasks took part in so far; those of children count once they were waited for.
 std::uint64_t Run::switches() const {
-    if (!timers_ || timers_->whole_machine())
+    if (!timers_)
         return 0;
+    if (timers_->whole_machine())
+        return timers_->totals().switches;
     if (options_.pid)
         return switches_of(family_of(options_.pid));
     rusage used{};

@@ -119,7 +119,32 @@ int Timers::add_machine(const std::vector<pid_t> &family) {
     machine_ = true;
     for (pid_t pid : family)
         family_[static_cast<std::uint32_t>(pid)] = true;
-    return add(-1, false);
+    int error = add(-1, false);
+    if (!error)
+        open_switches();
+    return error;
+}
+
+// Changes of tasks have events of their own, which can end before the timers.
+void Timers::open_switches() {
+    perf_event_attr attributes = common_attributes();
+    attributes.type = PERF_TYPE_SOFTWARE;
+    attributes.config = PERF_COUNT_SW_DUMMY;
+    attributes.disabled = 1;
+    attributes.context_switch = 1;
+    for (const auto &[cpu, ring] : cpus_)
+        if (Handle event(perf_open(attributes, -1, cpu));
+            event && ioctl(event.get(), PERF_EVENT_IOC_SET_OUTPUT, ring.first) == 0)
+            switches_.push_back(std::move(event));
+}
+
+// Where whatever runs here changes so often that telling of it takes more than this part of each CPU's time, it ends.
+bool Timers::afford_switch(std::uint64_t now_ns) {
+    constexpr std::uint64_t part = 200, burst = 1000;
+    seen_switches_++;
+    if (seen_switches_ > burst && seen_switches_ * switch_record_ns * part > (now_ns - started_ns_) * switches_.size())
+        switches_.clear();
+    return !switches_.empty();
 }
 
 // A process that was not met before may have left its record in the ring of another CPU, which is read later: its parents
@@ -135,8 +160,10 @@ bool Timers::ours(std::uint32_t pid) {
 }
 
 void Timers::start() {
-    for (const Handle &event : events_)
-        ioctl(event.get(), PERF_EVENT_IOC_ENABLE, 0);
+    started_ns_ = monotonic_ns();
+    for (const auto *events : {&events_, &switches_})
+        for (const Handle &event : *events)
+            ioctl(event.get(), PERF_EVENT_IOC_ENABLE, 0);
 }
 
 void Timers::stop() {
@@ -156,6 +183,7 @@ void Timers::take(const perf_event_header &record) {
     case PERF_RECORD_COMM: return take_name(record);
     case PERF_RECORD_FORK: return take_task(record, "start");
     case PERF_RECORD_EXIT: return take_task(record, "exit");
+    case PERF_RECORD_SWITCH_CPU_WIDE: return take_switch(record);
     case PERF_RECORD_LOST: totals_.lost += at<std::uint64_t>(record, 16); return;
     case PERF_RECORD_LOST_SAMPLES: totals_.lost += at<std::uint64_t>(record, 8); return;
     case PERF_RECORD_THROTTLE: totals_.throttled++; return;
@@ -232,6 +260,22 @@ void Timers::take_name(const perf_event_header &record) {
         .number("pid", pid)
         .number("tid", at<std::uint32_t>(record, 12))
         .text("name", string_at(record, 16));
+}
+
+// A thread leaves its CPU: who waits for it is then seen to wait for a thread that does not run. Of those that follow each
+// other closely, one says it.
+void Timers::take_switch(const perf_event_header &record) {
+    constexpr std::uint64_t closely_ns = 100'000;
+    auto pid = at<std::uint32_t>(record, record.size - 24u), tid = at<std::uint32_t>(record, record.size - 20u);
+    if (!afford_switch(time_of(record)) || !(record.misc & PERF_RECORD_MISC_SWITCH_OUT) || !pid || !ours(pid))
+        return;
+    totals_.switches++;
+    std::pair left{time_of(record), (record.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) != 0};
+    auto &[last_ns, last_preempted] = left_[tid];
+    if (left.first < last_ns + closely_ns && left.second == last_preempted)
+        return;
+    left_[tid] = left;
+    Line(out_, "off").number("time_ns", left.first).number("pid", pid).number("tid", tid).flag("preempted", left.second);
 }
 
 void Timers::take_task(const perf_event_header &record, const char *event) {

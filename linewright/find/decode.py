@@ -103,6 +103,15 @@ class Operand(NamedTuple):
         return value & self.mask
 
 
+class WaitLoop(NamedTuple):
+    """Code in which a thread waits for a store, from its first instruction to the jump back."""
+
+    first: int
+    last: int
+    counts: bool
+    """It counts its rounds, and so perhaps gives up."""
+
+
 class CodeSource(Protocol):
     """Where code bytes come from: `Spaces`."""
 
@@ -205,6 +214,25 @@ class Decoder:
             if i.ends or not mine:
                 return used if mine & self._arch.returned and i.name.endswith("ret") else ""
         return ""
+
+    def wait_loop(self, pid: int, ip: int) -> WaitLoop | None:
+        """The loop that repeats a load until another thread stores; None where that is no such
+        load."""
+        first, *behind = self._ahead(pid, ip, self._bits)[1] or [None]
+        back = first and not first.atomic and _repeated(first, behind)
+        if not back or self._repeats(pid, first, behind) != "waits":
+            return None
+        last = back.address
+        for i in behind[
+            :SPIN
+        ]:  # the first jump may lead to another try, and the hint lie behind it
+            if back.target <= i.target <= ip:
+                last = max(last, i.address)
+            if i.ends:
+                break
+        body = [i for i in self._ahead(pid, back.target, self._bits)[1] if i.address <= last]
+        counts = any(i.name in _STEPS and not i.operands for i in body)
+        return WaitLoop(back.target, last, counts)
 
     def _repeats(self, pid: int, load: _Instruction, behind: list[_Instruction]) -> Role:
         """Of a load that a short loop repeats: whether that waits for one word, or reads until it
@@ -312,6 +340,8 @@ def _acts_at_zero(first: _Instruction, behind: list[_Instruction]) -> bool:
 
 _OLD_VALUE, _EXCHANGES = ("lock xadd", "ldadd"), ("xchg", "swp")
 _LEAVES = ("call", "jmp", "ret")
+_STEPS = ("inc", "dec", "add", "sub", "adds", "subs", "lea")
+"""What counts."""
 _LESS_ONE = {("cmp", 1), ("sub", 1), ("subs", 1), ("add", -1)}
 
 

@@ -23,6 +23,7 @@ from linewright.find.stream import (
     Failure,
     LinkMap,
     Map,
+    Off,
     Sample,
     Start,
     StreamError,
@@ -55,6 +56,9 @@ class SamplerOutput:
     ticks: list[tuple[int, int]] = field(default_factory=list)
     """Time and CPU of every tick, where each CPU has one timer: the program's samples and those
     of whatever else ran."""
+    offs: list[Off] = field(default_factory=list)
+    ended: dict[int, int] = field(default_factory=dict)
+    """When threads left their CPUs, and when they ended."""
     lines: LineEvidence = field(init=False)
     decoder: Decoder = field(init=False)
     stacks: Stacks = field(init=False)
@@ -117,8 +121,12 @@ class SamplerOutput:
                 self.spaces.process_of[line.tid] = line.pid
             case Tick():
                 self.ticks.append((line.time_ns, line.cpu))
+            case Off():
+                self.offs.append(line)
             case Map() | Task() | Code() | ThreadBlock() | LinkMap():
                 self.spaces.take(line)
+                if isinstance(line, Task) and line.event == "exit":
+                    self.ended[line.tid] = line.time_ns
                 if isinstance(line, Task) and line.tid == line.pid:
                     self.running[line.pid] = line.event != "exit"
                 if isinstance(line, Code):

@@ -31,6 +31,7 @@ from linewright.find.line_words import (
     tasks_text,
 )
 from linewright.find.results import APART, FENCES, Hot, Result, note
+from linewright.find.waiting_words import waiting_topic
 from linewright.say.document import (
     Document,
     Sentence,
@@ -68,7 +69,8 @@ def document(result: Result) -> Document:
     topics = [_details(number, hot, result) for number, hot in enumerate(shown, 1)]
     if rest:
         topics[-1].lines.append(_of(rest, f"{len(rest)} more lines: --json lists them."))
-    topics += [topic for topic in (_alone(result), _helpers(result)) if topic.lines]
+    more = (waiting_topic(result.waits), _alone(result), _helpers(result))
+    topics += [topic for topic in more if topic.lines]
     return document_of(
         headline=[_of([*result.lines, *result.alone], headline(result))],
         tables=[_table(shown)] if shown else [],

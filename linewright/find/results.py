@@ -341,6 +341,33 @@ class Hot(Struct, forbid_unknown_fields=True, kw_only=True):
         self.verdict = verdict_of(self)
 
 
+WaitAnswer = Literal["preempted", "asleep", "running", "handed", "undecided"]
+"""What keeps the thread that has a word, or whose turn it is: it is ``preempted``; it is
+``asleep``, for something else; it is ``running``; or it is none, and the word is ``handed`` on."""
+
+
+class Wait(Struct, forbid_unknown_fields=True, kw_only=True):
+    """A word that threads wait for in a loop (waiting.py): of the samples there, the parts at
+    which the thread that they wait for was away from its CPU or ran."""
+
+    answer: WaitAnswer
+    """What holds for most of these samples, whatever the unknown ones are."""
+    samples: U64
+    share: Estimate | None
+    """Of the program's samples."""
+    preempted: Share
+    asleep: Share
+    off: Share
+    """It was one of several that were off their CPUs, preempted or asleep."""
+    running: Share
+    handed: Share
+    open: Share
+    """Not known."""
+    what: Object | None = None
+    where: CodeName | None = None
+    """The load."""
+
+
 class HelperCall(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A place that an outline helper of arm64 is called from."""
 
@@ -417,6 +444,8 @@ class Result(Struct, forbid_unknown_fields=True, kw_only=True):
     bytes_apart: U64 | None = None
     """How far apart threads' words have to lie, as plan ``spacing`` measured it on this machine;
     None where no record decides it, and the convention of 128 is advised."""
+    waits: list[Wait] = []
+    """Where every CPU is sampled, the words that threads wait for in loops, by the time there."""
     alone: list[Hot]
     """Lines that one thread's atomics take time on: nothing travels, the operation itself costs."""
     helpers: list[HelperCall] = []

@@ -16,6 +16,7 @@ from linewright.find.live import SamplerOutput
 from linewright.find.names import Names
 from linewright.find.results import BLIND, Remark, Result, note, readable
 from linewright.find.shared_lines import SharedLines
+from linewright.find.waiting import waits_of
 from linewright.numbers import at_most, percent
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def findings_of(
         seldom=found.seldom_identities(),
         unsure=found.unsure(),
         met=found.met(gathered.watcher.suspected()),
+        waits=waits_of(gathered, addresses),
         alone=found.alone(),
         overhead=_overhead(gathered),
         beside_s=end and (end.own_cpu_ns + gathered.reading_ns) / 1e9,

@@ -121,6 +121,16 @@ class Tick(Line, frozen=True, kw_only=True, tag="tick"):
     cpu: U64
 
 
+class Off(Line, frozen=True, kw_only=True, tag="off"):
+    """A thread left its CPU; only where every CPU is sampled. One of those within 100 us."""
+
+    time_ns: U64
+    pid: U64
+    tid: U64
+    preempted: bool
+    """It could have gone on: the kernel gave the CPU to another."""
+
+
 class Code(Line, frozen=True, kw_only=True, tag="code"):
     """A page of code as it lay in the process."""
 
@@ -224,8 +234,8 @@ class End(Line, frozen=True, kw_only=True, tag="end"):
     """Of all samples together, in the program's threads."""
     switches: U64 = 0
     switch_cost_ns: U64 = 0
-    """Changes of tasks at which timers were set anew, and what that cost; none where every CPU is
-    sampled."""
+    """Changes of tasks at which timers were set anew, or where every CPU is sampled those that were
+    told, and what that cost."""
     cpu_ns: U64 = 0
     """CPU time of a program that was started, with that inside the kernel; 0 of a joined one."""
     own_cpu_ns: U64 = 0
@@ -253,6 +263,7 @@ AnyLine = (
     | Task
     | Sample
     | Tick
+    | Off
     | Code
     | ThreadBlock
     | LinkMap

@@ -203,6 +203,26 @@ def test_what_an_access_is_for(code: str, at: int, role: str) -> None:
     assert Decoder("x86_64", Bytes(bytes.fromhex(code))).role(1, BASE + at) == role
 
 
+@pytest.mark.parametrize(
+    ("code", "at", "loop"),
+    [
+        ("f390 48833f00 74f8 c3", 2, (0, 6, False)),  # 1: pause; cmpq $0,(%rdi); je 1b
+        # 1: xchg %eax,(%rdi); test %eax,%eax; je 3f; 2: mov (%rdi),%eax; test %eax,%eax; je 1b;
+        # pause; jmp 2b; 3: ret
+        ("8707 85c0 740a 8b07 85c0 74f4 f390 ebf6 c3", 6, (0, 14, False)),
+        ("8707 85c0 7408 8b07 85c0 74f4 f390 c3", 6, (0, 10, False)),
+        ("ffca 488b07 4885c0 75f6 c3", 2, (0, 8, True)),  # 1: dec %edx; mov (%rdi),%rax …
+        ("48890e 48833f00 74f8 c3", 3, None),  # 1: mov %rcx,(%rsi); cmpq $0,(%rdi); je 1b+1
+        ("488b07 4885c0 c3", 0, None),
+        ("f0ff07 74fb c3", 0, None),  # 1: lock incl (%rdi); je 1b
+    ],
+)
+def test_a_loop_that_waits_reaches_to_its_last_jump(code: str, at: int, loop) -> None:
+    found = Decoder("x86_64", Bytes(bytes.fromhex(code))).wait_loop(1, BASE + at)
+    wanted = loop and (BASE + loop[0], BASE + loop[1], loop[2])
+    assert (found and tuple(found)) == wanted
+
+
 def test_what_an_access_is_for_on_arm64() -> None:
     # 1: ldr x1,[x0]; cbz x1,1b; ret, and ldadd x1,x2,[x0]; mov x3,x2; ret
     assert Decoder("arm64", Bytes(bytes.fromhex("010040f9 e1ffffb4 c0035fd6"))).role(1, BASE)

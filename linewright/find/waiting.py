@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: MIT
+"""Why threads wait in loops that read one word: whether the thread that they wait for was off its
+CPU, or ran, or none had it.
+
+It needs samples of all CPUs that were taken together, and the times at which threads left their
+CPUs.  No program says which thread has a lock.  Of each tick at which a thread is met in the loop,
+it follows from where the others are:
+
+* Who is met in the loop, or at an atomic operation on the word, has not got it.
+* Who left its CPU before a wait began that has ended since has not got it either: the word was
+  passed on meanwhile (of loops that count their rounds this is not known, for they may give up).
+* Where all that run are in the loop, the thread that has it, or whose turn it is, is one of those
+  that are off their CPUs; where there is none, it is being passed on.
+* Where no thread that could have it is off its CPU, one that runs elsewhere has it, if only one
+  thread at a time is ever met at that code.
+
+What remains is not known, and counts against every answer."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from linewright.analysis.intervals import wilson_score
+from linewright.find.decode import Decoder, Operand
+from linewright.find.movement import LONGEST_TURN_NS, TICK_PART
+from linewright.find.results import Wait, WaitAnswer
+from linewright.find.space import Key, Spaces
+from linewright.find.stream import Off, Sample
+
+if TYPE_CHECKING:
+    from linewright.find.addresses import Addresses
+    from linewright.find.live import SamplerOutput
+
+FEWEST = 50
+"""Samples in loops that wait for a word before anything is said of it: a part of half of them has
+an interval of 0.14 on either side."""
+LEAST_SHARE = 0.02
+"""The same as a share of all samples."""
+RARE = 0.001
+"""Share of the samples below which an instruction's are not looked at."""
+MOST_WORDS = 3
+FEWEST_TIMES = 5
+"""Different absences of a thread, or ends of a wait, that an answer rests on: ticks in one of them
+are no independent evidence."""
+MOSTLY = 0.5
+"""Of the samples in such loops, the part that an answer must be shown to hold for."""
+FEWEST_PAIRS = 10
+"""Ticks at which two threads would be met at the same code if they went through it independently,
+from which it counts that they were not."""
+EXCLUSIVE = 0.1
+"""Over that number, how often they may be met there at most."""
+
+_Where = Literal["waits", "at", "kernel", "elsewhere"]
+_Seen = Literal["preempted", "asleep", "off", "running", "handed", "open"]
+
+
+class Use(NamedTuple):
+    """One sample as seen from one word."""
+
+    tid: int
+    where: _Where
+    place: tuple[int, int] = (0, 0)
+    """Process and address of code elsewhere."""
+
+
+class Tick(NamedTuple):
+    """What all CPUs did at one time."""
+
+    time_ns: int
+    whole: bool
+    """Each CPU was met."""
+    uses: list[Use]
+    close: bool = True
+    """All within a time in which few words are passed on: an absence lasts longer."""
+
+
+def waits_of(gathered: SamplerOutput, addresses: Addresses) -> list[Wait]:
+    """The words that threads of a run wait for; none where not every CPU was sampled."""
+    if gathered.start.scope != "machine":
+        return []
+    found = _Waits(gathered)
+    named = list(found.judged())
+    addresses.code.prepare([(sample.pid, load.ip) for _, sample, load, _ in named])
+    for wait, sample, load, address in named:
+        wait.what = addresses.object(sample.pid, address, sample.time_ns)
+        wait.where = addresses.code.name(sample.pid, load.ip)
+    return [wait for wait, *_ in named]
+
+
+class _Waits:
+    """The samples of a run, by the word that each waits for."""
+
+    def __init__(self, gathered: SamplerOutput) -> None:
+        self._gathered, self._samples = gathered, gathered.samples
+        self._offs = sorted(gathered.offs, key=lambda off: off.time_ns)
+        self._ticks = sorted(gathered.ticks)
+        self._words: dict[int, tuple[Key, bool]] = {}
+        self._at: dict[int, Key] = {}
+        self._loads: dict[Key, Counter[Operand]] = defaultdict(Counter)
+        self._example: dict[Key, tuple[Sample, int]] = {}
+        self._find(gathered.decoder, gathered.spaces)
+
+    def _find(self, decoder: Decoder, spaces: Spaces) -> None:
+        """Find the samples in loops that wait, and those at atomic operations."""
+        often = Counter((s.pid, s.ip, s.bits) for s in self._samples if s.bits and not s.kernel)
+        least = max(3, RARE * len(self._samples))
+        for number, s in enumerate(self._samples):
+            if often[s.pid, s.ip, s.bits] < least:
+                continue
+            for o in decoder.operands(s.pid, s.ip, s.bits):
+                address = o.address(s.registers)
+                if address is None or not (o.sure or o.access == "read"):
+                    continue
+                key = spaces.key(s.pid, address)
+                if o.sure:
+                    self._at[number] = key
+                    break
+                loop = decoder.wait_loop(s.pid, o.ip)
+                if loop and loop.first <= s.ip <= loop.last:
+                    self._words[number] = key, loop.counts
+                    self._loads[key][o._replace(distance=0)] += 1
+                    self._example.setdefault(key, (s, address))
+                    break
+
+    def judged(self) -> Iterator[tuple[Wait, Sample, Operand, int]]:
+        """The words that take most time, each with a sample there, its most frequent load, and its
+        address."""
+        often, total = Counter(key for key, _ in self._words.values()), len(self._samples)
+        for key, number in often.most_common(MOST_WORDS):
+            if number < max(FEWEST, LEAST_SHARE * total):
+                return
+            counts = any(counts for k, counts in self._words.values() if k == key)
+            offs = [off for off in self._offs if _reaches(key, off.pid)]
+            wait = judge(self._of(key), offs, self._gathered.ended, counts, total)
+            sample, address = self._example[key]
+            yield wait, sample, self._loads[key].most_common(1)[0][0], address
+
+    def _of(self, key: Key) -> Iterator[Tick]:
+        """The run as seen from a word, tick by tick: of the threads that may use it."""
+        times = np.array([time for time, _ in self._ticks], np.int64)
+        apart = self._gathered.start.period_ns // TICK_PART
+        begins = np.flatnonzero(np.diff(times, prepend=-(1 << 62)) > apart)
+        cpus, at = {cpu for _, cpu in self._ticks}, 0
+        for begin, end in zip(begins, [*begins[1:], len(times)], strict=True):
+            uses = []
+            while at < len(self._samples) and self._samples[at].time_ns <= times[end - 1]:
+                if _reaches(key, self._samples[at].pid):
+                    uses.append(self._use(at, key))
+                at += 1
+            met = {cpu for _, cpu in self._ticks[begin:end]}
+            close = times[end - 1] - times[begin] <= LONGEST_TURN_NS
+            yield Tick(int(times[begin]), met == cpus, uses, bool(close))
+
+    def _use(self, number: int, key: Key) -> Use:
+        s = self._samples[number]
+        if s.kernel or not s.bits:
+            return Use(s.tid, "kernel")
+        if number in self._words and self._words[number][0] == key:
+            return Use(s.tid, "waits")
+        if self._at.get(number) == key:
+            return Use(s.tid, "at")
+        return Use(s.tid, "elsewhere", (s.pid, s.ip))
+
+
+def _reaches(key: Key, pid: int) -> bool:
+    """Whether a process can use a word: its own memory, or what processes share."""
+    return len(key.space) > 1 or key.space == (pid,)
+
+
+class _Absences:
+    """Which threads are off their CPUs at a tick, since when and why."""
+
+    def __init__(self, offs: Sequence[Off], ended: dict[int, int]) -> None:
+        self._offs, self._next, self._ended = offs, 0, ended
+        self.new: list[Off] = []
+        """Since the tick before."""
+        self._left: dict[int, Off] = {}
+        self._seen: dict[int, int] = {}
+
+    def at(self, tick: Tick) -> dict[int, tuple[int, bool | None]]:
+        """Of each thread that is not met at this tick: when it left its CPU, and whether it was
+        preempted, or None where that record is missing."""
+        self.new = []
+        while self._next < len(self._offs) and self._offs[self._next].time_ns <= tick.time_ns:
+            self.new.append(self._offs[self._next])
+            self._left[self._offs[self._next].tid] = self._offs[self._next]
+            self._next += 1
+        for use in tick.uses:
+            self._seen[use.tid] = tick.time_ns
+        found: dict[int, tuple[int, bool | None]] = {}
+        for tid in self._left.keys() | self._seen.keys():
+            seen, left = self._seen.get(tid, -1), self._left.get(tid)
+            if seen == tick.time_ns or self._ended.get(tid, tick.time_ns) < tick.time_ns:
+                continue
+            known = left is not None and left.time_ns >= seen
+            found[tid] = (left.time_ns, left.preempted) if known else (seen, None)
+        return found
+
+
+class _Passes:
+    """When the word was last seen to be passed on."""
+
+    def __init__(self, counts: bool) -> None:
+        self._counts = counts
+        self._waits: dict[int, int] = {}
+        self.began_ns = -1
+        """The latest beginning of a wait that has ended: who was off its CPU since before then, and
+        still is, cannot have it."""
+        self.number = 0
+
+    def take(self, tick: Tick, offs: Iterable[Off]) -> None:
+        """A tick, and which threads left their CPUs before it: one that went to sleep had left the
+        loop."""
+        left = [off.tid for off in offs if not off.preempted]
+        left += [use.tid for use in tick.uses if use.where in ("at", "elsewhere")]
+        for tid in left:
+            if tid in self._waits and not self._counts:
+                self.began_ns = max(self.began_ns, self._waits.pop(tid))
+                self.number += 1
+        self._waits |= {use.tid: tick.time_ns for use in tick.uses if use.where == "waits"}
+
+
+def judge(
+    ticks: Iterable[Tick], offs: Sequence[Off], ended: dict[int, int], counts: bool, total: int
+) -> Wait:
+    """What the ticks say of one word."""
+    ticks = list(ticks)
+    users = {use.tid for tick in ticks for use in tick.uses if use.where in ("waits", "at")}
+    absences, passes = _Absences(offs, ended), _Passes(counts)
+    waited: dict[int, int] = {}
+    seen: Counter[_Seen] = Counter()
+    times: dict[_Seen, set[tuple[int, int]]] = defaultdict(set)
+    inside: Counter[tuple[int, int]] = Counter()
+    for tick in ticks:
+        away = absences.at(tick)
+        passes.take(tick, absences.new)
+        waiting = [use for use in tick.uses if use.where == "waits"]
+        if waiting:
+            may = {tid: left for tid, left in away.items() if left[0] > passes.began_ns}
+            sure = {
+                tid
+                for tid, (_, preempted) in may.items()
+                if waited.get(tid, -1) <= passes.began_ns or (preempted is False and not counts)
+            }
+            what = _at(tick, may, sure, users) if tick.whole else "open"
+            if what in ("running", "handed") and not tick.close:
+                what = "open"
+            seen[what] += len(waiting)
+            if what in ("preempted", "asleep", "off"):
+                times[what] |= {(tid, may[tid][0]) for tid in sure}
+            elif what in ("running", "handed"):
+                times[what].add((0, passes.number))
+            elsewhere = [use for use in tick.uses if use.where == "elsewhere"]
+            if what == "running" and len(elsewhere) == 1:
+                inside[elsewhere[0].place] += 1
+        waited.update((use.tid, tick.time_ns) for use in waiting)
+    number = sum(seen.values())
+    shares = {what: wilson_score(seen[what], number) for what in get_args(_Seen)}
+    shown = [what for what in get_args(_Seen) if shares[what] and shares[what].low > MOSTLY]
+    answer: WaitAnswer = "undecided"
+    if shown and shown[0] not in ("open", "off") and len(times[shown[0]]) >= FEWEST_TIMES:
+        answer = shown[0]
+    if answer == "running" and not _exclusive(ticks, inside):
+        answer = "undecided"
+    parts = {what: seen[what] / number if number else 0.0 for what in get_args(_Seen)}
+    return Wait(answer=answer, samples=number, share=wilson_score(number, total), **parts)
+
+
+def _at(
+    tick: Tick, may: dict[int, tuple[int, bool | None]], sure: set[int], users: set[int]
+) -> _Seen:
+    """What a tick says where a thread waits: `may` could have the word and are off their CPUs;
+    `sure` are those of them that are no such waiting threads: they were not seen in
+    the loop since the word was last passed on, or went to sleep, which no thread in it does."""
+    where = {use.where for use in tick.uses}
+    if where & {"elsewhere", "kernel"}:
+        runs = any(use.where == "elsewhere" and use.tid in users for use in tick.uses)
+        return "running" if runs and not may else "open"
+    if not may:
+        return "handed"
+    if not sure or not sure <= users:
+        return "open"
+    why = {preempted for _, preempted in may.values()}
+    return {(True,): "preempted", (False,): "asleep"}.get(tuple(why), "off")
+
+
+def _exclusive(ticks: Sequence[Tick], inside: Counter[tuple[int, int]]) -> bool:
+    """Whether one thread at a time only is met at the code at which one runs while others wait: if
+    threads went through it independently, pairs of them would be met there. Code is weighed by how
+    often it is met in such waits."""
+    most = max(inside.values(), default=1)
+    weights: dict[int, np.ndarray] = {}
+    for number, tick in enumerate(ticks):
+        for use in tick.uses:
+            if use.where == "elsewhere" and use.place in inside:
+                row = weights.setdefault(use.tid, np.zeros(len(ticks)))
+                row[number] = inside[use.place] / most
+    expected = met = 0.0
+    for one, two in combinations(weights.values(), 2):
+        expected += one.mean() * two.sum()
+        met += float(one @ two)
+    return expected >= FEWEST_PAIRS and met < EXCLUSIVE * expected

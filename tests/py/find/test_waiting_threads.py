@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: MIT
+"""What may be said of threads that wait in a loop: for each answer, simulated runs in which it must
+be given, and runs in which it would be false."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from random import Random
+from typing import get_args
+
+import msgspec
+import numpy as np
+import pytest
+
+from linewright.find.results import Result, Wait, WaitAnswer
+from linewright.find.stream import Off
+from linewright.find.waiting import Tick, Use, judge
+from linewright.find.waiting_words import PARTS, REMEDIES, waiting_topic
+
+STEP, TICK, SLICE = 20_000, 1_000_000, 3_000_000
+"""Of the simulated machine, its sampler and its scheduler, in ns."""
+SECONDS = 1.0
+INSIDE, OUTSIDE, OTHER = 100, 200, 300
+"""Addresses of code: under the lock, outside of it, and of a thread that never takes it."""
+
+
+@dataclass
+class Thread:
+    """One thread: it works outside, takes the lock, works inside."""
+
+    tid: int
+    outside_ns: int = 100_000
+    inside_ns: int = 100_000
+    sleeps_ns: int = 0
+    """While it has the lock."""
+    cpu: int | None = None
+    """The only one that it may run on."""
+    locks: bool = True
+    foreign: bool = False
+    """Of another program."""
+    gives_up_ns: int = 0
+    """After so long in the loop it works outside again."""
+    state: str = "outside"
+    left_ns: int = 0
+    on: int | None = None
+    until_ns: int = 0
+    queued: int = 0
+    spun_ns: int = 0
+    rng: Random = field(default_factory=Random)
+
+    def draw(self, mean_ns: int) -> int:
+        return int(mean_ns * self.rng.uniform(0.5, 1.5))
+
+
+@dataclass
+class Machine:
+    """CPUs that give each thread a time slice in turn, and one lock."""
+
+    threads: list[Thread]
+    cpus: int = 2
+    fair: bool = False
+    """A ticket lock: the one that waits longest is next, also where it does not run."""
+    taken_by_nobody: bool = False
+    """The word changes only by what is not seen."""
+    shards: bool = False
+    """Half of the threads use another lock of the same code, whose word is not looked at."""
+    holder: dict[int, Thread | None] = field(default_factory=lambda: {0: None, 1: None})
+    offs: list[Off] = field(default_factory=list)
+    ticks: list[Tick] = field(default_factory=list)
+    order: count = field(default_factory=count)
+
+    def run(self, seconds: float = SECONDS) -> Wait:
+        rng, order = Random(7), list(self.threads)
+        for t in self.threads:
+            t.rng = Random(t.tid)
+            t.left_ns = t.draw(t.outside_ns)
+        next_ns = 0
+        for now in range(0, int(seconds * 1e9), STEP):
+            self.schedule(now)
+            rng.shuffle(order)
+            for t in order:
+                if t.on is not None:
+                    self.work(t, now)
+            if now >= next_ns:
+                self.ticks.append(self.tick(now + STEP))
+                next_ns += TICK + int(rng.uniform(-50_000, 50_000))
+        counts = any(t.gives_up_ns for t in self.threads)
+        total = sum(len(tick.uses) for tick in self.ticks)
+        return judge(self.ticks, self.offs, {}, counts, total)
+
+    def leave(self, t: Thread, now: int, preempted: bool) -> None:
+        t.on, t.queued = None, next(self.order)
+        if not t.foreign:
+            self.offs.append(Off(time_ns=now, pid=1, tid=t.tid, preempted=preempted))
+
+    def schedule(self, now: int) -> None:
+        for t in self.threads:
+            if now < t.until_ns or (t.on is None and t.state != "sleeps"):
+                continue
+            if t.state == "sleeps":
+                t.state, t.left_ns = "inside", t.draw(t.inside_ns)
+                continue
+            ready = [o for o in self.threads if o.on is None and o.state != "sleeps"]
+            if any(o.cpu in (None, t.on) for o in ready):
+                self.leave(t, now, True)
+            else:
+                t.until_ns = now + SLICE
+        for cpu in {*range(self.cpus)} - {t.on for t in self.threads}:
+            ready = [o for o in self.threads if o.on is None and o.state != "sleeps"]
+            fit = [t for t in ready if t.cpu in (None, cpu)]
+            if fit:
+                t = min(fit, key=lambda t: t.queued)
+                t.on, t.until_ns = cpu, now + t.draw(SLICE)
+
+    def work(self, t: Thread, now: int) -> None:
+        lock = t.tid % 2 if self.shards else 0
+        if t.state == "outside":
+            t.left_ns -= STEP
+            if t.left_ns <= 0 and t.locks:
+                t.state, t.queued, t.spun_ns = "waits", next(self.order), 0
+        elif t.state == "inside":
+            t.left_ns -= STEP
+            if t.left_ns <= 0:
+                self.holder[lock] = None
+                t.state, t.left_ns = "outside", t.draw(t.outside_ns)
+        if t.state == "waits":
+            t.spun_ns += STEP
+            others = [o for o in self.threads if o.state == "waits"]
+            turn = not self.fair or t is min(others, key=lambda o: o.queued)
+            if self.holder[lock] is None and turn and not self.taken_by_nobody:
+                self.holder[lock] = t
+                t.state, t.left_ns = "inside", t.draw(t.inside_ns)
+                if t.sleeps_ns:
+                    t.state, t.until_ns = "sleeps", now + t.draw(t.sleeps_ns)
+                    self.leave(t, now, False)
+            elif t.gives_up_ns and t.spun_ns >= t.gives_up_ns:
+                t.state, t.left_ns = "outside", t.draw(t.outside_ns)
+
+    def tick(self, now: int) -> Tick:
+        uses = []
+        for t in self.threads:
+            if t.on is None or t.foreign:
+                continue
+            other = self.shards and t.tid % 2
+            if t.state == "waits" and not other:
+                uses.append(Use(t.tid, "waits"))
+            else:
+                code = {"inside": INSIDE, "waits": OTHER}.get(t.state, OUTSIDE)
+                step = int(t.left_ns / 40_000) % 4
+                uses.append(Use(t.tid, "elsewhere", (1, (code if t.locks else OTHER) + step)))
+        return Tick(now, True, uses)
+
+
+def threads(number: int, **more: object) -> list[Thread]:
+    return [Thread(tid + 1, **more) for tid in range(number)]
+
+
+MUST: dict[str, tuple[str, Callable[[], Machine]]] = {
+    "more threads than CPUs": ("preempted", lambda: Machine(threads(5, outside_ns=40_000))),
+    "a competitor on the holder's CPU": (
+        "preempted",
+        lambda: Machine(
+            [
+                Thread(1, 40_000, 40_000, cpu=0),
+                Thread(2, 200_000, 20_000, cpu=1),
+                Thread(9, locks=False, foreign=True, cpu=0),
+            ]
+        ),
+    ),
+    "the holder sleeps": (
+        "asleep",
+        lambda: Machine(threads(2, outside_ns=20_000, sleeps_ns=2_000_000)),
+    ),
+    "a long section": (
+        "running",
+        lambda: Machine(threads(2, outside_ns=100_000, inside_ns=400_000)),
+    ),
+    "a long section, four CPUs": (
+        "running",
+        lambda: Machine(threads(4, outside_ns=300_000, inside_ns=400_000), cpus=4),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MUST)
+def test_the_cause_is_named(case: str) -> None:
+    answer, machine = MUST[case]
+    assert machine().run().answer == answer
+
+
+FALSE: dict[str, Callable[[], Machine]] = {
+    "what stores the word is no thread of the program": lambda: Machine(
+        threads(5), taken_by_nobody=True
+    ),
+    "the same, and a thread that never uses the word runs": lambda: Machine(
+        [*threads(2), Thread(8, locks=False)], cpus=3, taken_by_nobody=True
+    ),
+    "the same, and that thread takes turns with another": lambda: Machine(
+        [*threads(2), Thread(7, locks=False), Thread(8, locks=False)], cpus=3, taken_by_nobody=True
+    ),
+    "a ticket lock's next thread is off its CPU, which looks as if another program stored": (
+        lambda: Machine(threads(4, outside_ns=40_000), fair=True)
+    ),
+    "locks of the same code protect other data": lambda: Machine(
+        threads(4, outside_ns=40_000, inside_ns=400_000), cpus=4, shards=True
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FALSE)
+def test_no_cause_is_named_where_it_would_be_false(case: str) -> None:
+    found = FALSE[case]().run()
+    assert found.samples > 200 and found.answer == "undecided"
+
+
+def test_who_gives_up_shows_no_end_of_a_wait() -> None:
+    """Threads that look elsewhere after a while: the holder is preempted all the same."""
+    machine = Machine(
+        [
+            Thread(1, 20_000, 500_000, cpu=0),
+            *(Thread(tid, 20_000, 20_000, cpu=tid - 1, gives_up_ns=300_000) for tid in (2, 3)),
+            Thread(9, locks=False, foreign=True, cpu=0),
+        ],
+        cpus=3,
+    )
+    assert machine.run().answer in ("preempted", "undecided")
+
+
+def uses(*where: str) -> list[Use]:
+    return [Use(tid, what, (1, OUTSIDE)) for tid, what in enumerate(where, 1)]
+
+
+def drawn(number: int, **shares: float) -> list[Tick]:
+    """Two threads that are each at these places for these parts of their time, independently."""
+    rng, places = np.random.default_rng(3), list(shares)
+    each = [rng.choice(places, 2, p=list(shares.values())) for _ in range(number)]
+    return [Tick(at * TICK, True, uses(*map(str, some))) for at, some in enumerate(each)]
+
+
+def test_a_word_that_is_on_its_way_is_handed_on() -> None:
+    ticks = drawn(800, waits=0.85, at=0.1, elsewhere=0.05)
+    assert judge(ticks, [], {}, False, 1600).answer == "handed"
+
+
+def test_code_outside_of_the_section_is_not_taken_for_it() -> None:
+    """Each is met outside at times at which the other one waits, and at times at which it does not:
+    a shorter section would gain nothing."""
+    ticks = drawn(800, waits=0.3, elsewhere=0.7)
+    assert judge(ticks, [], {}, False, 1600).answer == "undecided"
+
+
+def test_a_tick_without_all_cpus_says_nothing() -> None:
+    ticks = [t._replace(whole=False) for t in drawn(800, waits=0.9, at=0.1)]
+    found = judge(ticks, [], {}, False, 1600)
+    assert found.open == 1 and found.answer == "undecided"
+
+
+def test_what_lies_too_far_apart_for_a_word_on_its_way_says_nothing_of_it() -> None:
+    ticks = [t._replace(close=False) for t in drawn(800, waits=0.85, at=0.1, elsewhere=0.05)]
+    found = judge(ticks, [], {}, False, 1600)
+    assert found.open == 1 and found.answer == "undecided"
+
+
+def test_one_long_absence_is_no_rule() -> None:
+    """A thread was stopped once, by whatever: many ticks, one event."""
+    before = [Tick(at * TICK, True, uses("waits", "at")) for at in range(3)]
+    away = [Tick(at * TICK, True, uses("waits")) for at in range(4, 400)]
+    off = Off(time_ns=int(3.5 * TICK), pid=1, tid=2, preempted=True)
+    found = judge([*before, *away], [off], {}, False, 400)
+    assert found.preempted > 0.9 and found.answer == "undecided"
+
+
+def test_a_missing_record_is_no_cause() -> None:
+    """The thread ran after its last known absence: why it is away is not known."""
+    ticks = [
+        Tick(at * TICK, True, uses("waits", "at") if at % 10 == 0 else uses("waits"))
+        for at in range(500)
+    ]
+    assert judge(ticks, [], {}, False, 550).answer == "undecided"
+    offs = [Off(time_ns=at * TICK + 1, pid=1, tid=2, preempted=True) for at in range(0, 500, 10)]
+    assert judge(ticks, offs, {}, False, 550).answer == "preempted"
+
+
+def test_a_thread_that_has_ended_is_not_waited_for() -> None:
+    ticks = [
+        Tick(at * TICK, True, uses("waits", "at") if at % 10 == 0 else uses("waits"))
+        for at in range(500)
+    ]
+    offs = [Off(time_ns=at * TICK + 1, pid=1, tid=2, preempted=False) for at in range(0, 500, 10)]
+    assert judge(ticks, offs, {}, False, 550).answer == "asleep"
+    assert judge(ticks, offs, {2: 1}, False, 550).asleep < 0.1
+
+
+@pytest.mark.parametrize("cause", ["preempted", "asleep"])
+def test_a_planted_cause_is_named(sampling, run, cause: str) -> None:
+    """Other load on the machine makes more of both: a thread that sleeps is then preempted, too."""
+    program = sampling.with_name("find_waits")
+    for seconds in ("1", "4", "16", "64"):
+        done = run("--json", "--", program, cause, seconds)
+        assert done.returncode == 0, done.stderr
+        found = msgspec.json.decode(done.stdout, type=Result)
+        if any(wait.answer == cause for wait in found.waits):
+            break
+    (wait,) = found.waits
+    assert (wait.answer, wait.what.symbol) == (cause, "waited_word")
+    (topic,) = [t for t in found.document["blocks"] if t.get("name") == "waits"]
+    assert REMEDIES[cause] in str(topic)
+
+
+def test_each_answer_has_its_own_remedy() -> None:
+    said = set()
+    for answer in get_args(WaitAnswer):
+        parts = dict.fromkeys(PARTS, 0.0) | {answer if answer in PARTS else "open": 0.9, "off": 0.1}
+        wait = Wait(answer=answer, samples=100, share=None, **parts)
+        topic = waiting_topic([wait])
+        assert topic.lines[1].text == REMEDIES[answer]
+        assert f"90 % {PARTS[answer if answer in PARTS else 'open']}" in topic.lines[0].text
+        said.add(topic.lines[1].text)
+    assert len(said) == len(get_args(WaitAnswer))
