@@ -31,7 +31,7 @@ from linewright.find.line_words import (
     site_text,
 )
 from linewright.find.results import GUARDED, Against, Hot, Result, readable
-from linewright.find.shared_lines import FEWEST_SAMPLES
+from linewright.find.shared_lines import FEWEST_ALONE, FEWEST_SAMPLES
 
 SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 UNSEEN = ("no_sample", "refused_all", "went_on")
@@ -90,10 +90,11 @@ def _fewest(samples: int, earlier: int, lines: int) -> int:
 def against(now: Result, before: Result | None, path: str = "") -> Against:
     """How a run compares with the earlier one in a file, or without one with none."""
     fewest, new = fewest_samples(now, before, more=1), new_lines(now, before)
-    unsure, wanted = _unsure(now, before), (0, 0)
-    least = _least(fewest, now.samples) if fewest else 0.0
+    turns = _turns(now, before)
+    unsure, wanted = _unsure(now, before, turns), (0, 0)
+    least = _least(fewest, now.samples, turns) if fewest else 0.0
     if least > GUARDED:
-        wanted = _wanted(len(travelling(now)) + 1, before and before.samples)
+        wanted = _wanted(len(travelling(now)) + 1, before and before.samples, turns)
     elif unsure:
         wanted = (2 * now.samples, 0)
     return Against(
@@ -103,18 +104,42 @@ def against(now: Result, before: Result | None, path: str = "") -> Against:
         unsure=unsure,
         samples_wanted=wanted[0] if wanted[0] > now.samples else 0,
         baseline_wanted=wanted[1],
+        turns=turns,
     )
 
 
-def _unsure(now: Result, before: Result | None) -> list[int]:
+def _turns(now: Result, before: Result | None) -> float:
+    """How often threads took turns, by samples, over how often they did in the earlier run, at most
+    1: of those that get hardly a CPU few samples lie among each other, as if few were taken. Of
+    one thread that waits for another by nature it is so in both runs."""
+    if before is None or not before.turns or not now.samples:
+        return 1.0
+    least = 1 / now.samples
+    return min(1.0, max(least, now.turns / now.samples * before.samples / before.turns))
+
+
+def _met(share: float, turns: float) -> float:
+    """The chance that a turn has a sample of a line with that share, where one sample is so much of
+    a turn."""
+    return 1 - (1 - share) ** (1 / turns)
+
+
+def _unsure(now: Result, before: Result | None, turns: float) -> list[int]:
     """Places of lines that may be shared, may take GUARDED of the time, and that the earlier run
     never met, though chance does not explain that; none where it does not say what it met."""
     if before is None or before.met is None or not now.samples:
         return []
-    known, fewest = set(before.met), fewest_samples(now, before, len(now.unsure))
+    lasting = now.samples * turns
+    some = [
+        (at, line)
+        for at, line in enumerate(now.unsure)
+        if not line.atomics
+        or round(lasting * _met(line.samples / now.samples, turns), 6) < FEWEST_ALONE
+    ]
+    known, fewest = set(before.met), fewest_samples(now, before, len(some))
     return [
         at
-        for at, line in enumerate(now.unsure)
+        for at, line in some
         if line.samples >= fewest
         and known.isdisjoint(line.identity)
         and beta_quantile(line.samples + 1, max(1, now.samples - line.samples), POWER) >= GUARDED
@@ -122,14 +147,14 @@ def _unsure(now: Result, before: Result | None) -> list[int]:
 
 
 @lru_cache
-def _wanted(lines: int, earlier: int | None) -> tuple[int, int]:
+def _wanted(lines: int, earlier: int | None, turns: float) -> tuple[int, int]:
     """Samples of the shortest run that names a line of GUARDED with the chance POWER, against so
     many `earlier` ones, if any; and of a baseline that allows it where this one does not, else
     0."""
 
     def enough(samples: int, against: int | None) -> bool:
         fewest = FEWEST_SAMPLES if against is None else _fewest(samples, against, lines)
-        return fewest <= samples and _chance(fewest, samples, GUARDED) >= POWER
+        return fewest <= samples and _chance(fewest, samples, GUARDED, turns) >= POWER
 
     def shortest(against: Callable[[int], int | None]) -> int:
         upper = next((n for n in DOUBLED if enough(n, against(n))), 0)
@@ -143,25 +168,24 @@ def _wanted(lines: int, earlier: int | None) -> tuple[int, int]:
 
 
 @lru_cache
-def _least(fewest: int, samples: int) -> float:
+def _least(fewest: int, samples: int, turns: float) -> float:
     """The share of the time from which a line is new with the chance POWER; 1 where no share is
     enough."""
-    if fewest > samples or _chance(fewest, samples, 1.0) < POWER:
+    if fewest > samples or _chance(fewest, samples, 1.0, turns) < POWER:
         return 1.0
-    return root(lambda share: _chance(fewest, samples, share) - POWER, 0.0, 1.0)
+    return root(lambda share: _chance(fewest, samples, share, turns) - POWER, 0.0, 1.0)
 
 
-def _chance(fewest: int, samples: int, share: float) -> float:
-    """That a line that two threads use alike for this share of the time is new, if its samples fall
-    at random times.
+def _chance(fewest: int, samples: int, share: float, turns: float) -> float:
+    """That a line that two threads use alike for this share of the time is new, at least, if its
+    samples fall at random times.
 
-    It needs `fewest` of the `samples`, and samples of both threads that lie among each other: n
-    samples lie one thread after the other with the chance 2 n / 2^n. That chance, over the
-    binomial n, is a binomial sum again, with one sample less and of `halved`."""
-    halved = share / (2 - share)
-    over = samples - fewest + 1
-    apart = samples * share * (1 - share / 2) ** (samples - 1)
-    return beta_cdf(fewest, over, share) - apart * beta_cdf(fewest - 1, over, halved)
+    It needs `fewest` of the `samples`, and turns of both threads with samples there that lie among
+    each other: n such turns lie one thread after the other with the chance 2 n / 2^n, which over
+    the binomial n comes to `apart`."""
+    lasting, met = samples * turns, _met(share, turns)
+    apart = lasting * met * (1 - met / 2) ** (lasting - 1)
+    return beta_cdf(fewest, samples - fewest + 1, share) - apart
 
 
 def refuse(before: Result, path: str, program: str, exact: bool) -> None:

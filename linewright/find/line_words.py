@@ -31,6 +31,8 @@ MOST_NAMES = 3
 """Further objects of a line that are named."""
 _NAME_LENGTH = 15
 """Characters of a thread's name that the kernel keeps."""
+HARDLY = 0.5
+"""Of the baseline's turns, those below which the page says that threads took few."""
 MOST_FIELDS = 4
 """Fields that one thread's bytes, or objects of one type, are named by."""
 MOST_USERS = 16
@@ -564,6 +566,9 @@ def _longer(result: Result) -> str:
         timed = f"a run of {samples / rate:.1f} s, " if rate else ""
         return f"{timed}{numbers.count(samples, 'sample')}"
 
+    if found.turns < HARDLY:
+        often = numbers.percent(found.turns, False)
+        said.append(f"Its threads took turns {often} as often as the baseline's.")
     if found.baseline_wanted:
         said.append(f"The baseline wants {seconds(found.baseline_wanted)}.")
     if found.samples_wanted:

@@ -383,13 +383,15 @@ class HelperCall(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Unsure(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A line that threads may share for all that few samples, or watchpoints that never came to it,
-    tell."""
+    """A line that no two threads were seen to use at one time, and that they may share for all that
+    few samples, or watchpoints that never came to it, tell."""
 
     identity: list[str]
     """As a line's."""
     samples: U64
     """At its atomic operations, or near its plain accesses."""
+    atomics: bool = False
+    """Its operations are atomic, of which samples tell: many of one thread are that thread's."""
 
 
 class Against(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -408,6 +410,8 @@ class Against(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Samples that a run needs to name such a line; 0 where this one has them."""
     baseline_wanted: U64 = 0
     """The same of the baseline."""
+    turns: Share = 1.0
+    """How often the run's threads took turns, by its samples, over how often the baseline's did."""
 
     @property
     def tells(self) -> bool:
@@ -431,7 +435,9 @@ class Result(Struct, forbid_unknown_fields=True, kw_only=True):
     seldom: list[str] = []
     """Identities of lines that were met, and too seldom to tell whether threads share them."""
     unsure: list[Unsure] = []
-    """Of these, the ones that no two threads were seen to use at one time."""
+    """Lines that no two threads were seen to use at one time."""
+    turns: U64 = 0
+    """Samples, in the order of time, that are of another thread than the one before."""
     met: list[str] | None = None
     """Identities of all lines that were met, also by one thread; None where every access is
     seen."""

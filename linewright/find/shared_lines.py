@@ -89,8 +89,9 @@ class SharedLines:
         self._fields = Fields(addresses, decoder, arch)
         self.seldom: list[Evidence] = []
         """Shared lines that moved too seldom to be listed."""
-        self._unsure = list(perhaps_shared)
-        """Lines that may be shared for all that few samples, or watchpoints, tell."""
+        self._alone: list[Evidence] = []
+        """Lines whose samples show no two threads at one time."""
+        self._plain = list(perhaps_shared)
 
     def shared(self) -> list[Hot]:
         """Lines that several threads use, on 64 bytes or on 128: what moves between CPUs first,
@@ -107,8 +108,8 @@ class SharedLines:
                     found.append(_Found(evidence, kind, wide))
                 else:
                     self.seldom.append(evidence)
-            elif 0 < evidence.samples < FEWEST_ALONE:
-                self._unsure.append(evidence)
+            elif evidence.samples:
+                self._alone.append(evidence)
         # What is shared on 128 bytes only comes behind what is shared on 64.
         found.sort(key=lambda f: (f.kind not in SHARED, -f.evidence.samples, -f.evidence.moved))
         listed = [*found, *tables]
@@ -230,11 +231,16 @@ class SharedLines:
 
     def seldom_identities(self) -> list[str]:
         """Of all lines that are or may be shared and are not listed."""
-        return self._names([*self.seldom, *self._unsure])
+        few = [e for e in self._alone if e.samples < FEWEST_ALONE]
+        return self._names([*self.seldom, *self._plain, *few])
 
     def unsure(self) -> list[Unsure]:
-        """Lines that may be shared for all that few samples tell."""
-        return [Unsure(identity=self.identity(e), samples=e.samples) for e in self._unsure]
+        """Lines that no two threads were seen to use at one time."""
+        return [
+            Unsure(identity=self.identity(e), samples=e.samples, atomics=atomics)
+            for lines, atomics in ((self._plain, False), (self._alone, True))
+            for e in lines
+        ]
 
     def met(self, suspected: Iterable[Evidence]) -> list[str]:
         """Identities of all lines that samples show, and of those that plain accesses may use."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -61,6 +62,7 @@ def findings_of(
         lines=lines,
         seldom=found.seldom_identities(),
         unsure=found.unsure(),
+        turns=sum(one.tid != two.tid for one, two in pairwise(gathered.samples)),
         met=found.met(gathered.watcher.suspected()),
         waits=waits_of(gathered, addresses),
         alone=found.alone(),

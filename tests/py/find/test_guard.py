@@ -208,6 +208,59 @@ def test_a_planted_line_of_two_percent_is_missed_silently_in_one_run_of_a_thousa
     assert sum(seen(int(many)) for many in draw.binomial(samples, share, 4000)) <= 8
 
 
+def in_turns(draw, samples: int, turn: float, share: float) -> tuple[int, int, bool]:
+    """One run on a busy machine, whose two threads have a CPU in turns of so many samples: its
+    turns, the planted line's samples, and whether both threads were seen to use that at a time."""
+    import numpy as np
+
+    lengths = draw.geometric(1 / turn, samples)
+    owners = np.repeat(np.arange(samples) % 2, lengths)[:samples]
+    there = np.flatnonzero(draw.random(samples) < share)
+    threads: dict[int, Thread] = {}
+    for at in there:
+        threads.setdefault(int(owners[at]), Thread(written=1)).saw(int(at))
+    changes = int(np.count_nonzero(np.diff(owners)))
+    return changes, len(there), sharing_kind(threads.values()) == "true"
+
+
+@pytest.mark.parametrize("turn", [2, 20, 200, 2000])
+@pytest.mark.parametrize("share", [0.02, 0.2])
+def test_of_threads_that_got_no_cpu_a_planted_line_is_never_silently_missed(turn, share):
+    """Forty samples by one thread, and then forty by the other, were green: the one had no CPU
+    while the other had one."""
+    import numpy as np
+
+    draw, samples = np.random.default_rng(3), 2000
+    before = result(samples=8 * samples, met=[], turns=4 * samples)
+    silent = 0
+    for _ in range(150):
+        changes, many, shared = in_turns(draw, samples, turn, share)
+        now = result(samples=samples, turns=changes)
+        if shared and many >= FEWEST_SAMPLES:
+            now.lines = [named("new", many / samples, samples)]
+        else:
+            now.unsure = [results.Unsure(identity=["static new"], samples=many, atomics=True)]
+        now.against = guard.against(now, before, "b")
+        new = [now.lines[at] for at in now.against.new]
+        silent += guard.exit_code(now, new, True) == 0
+        assert not now.lines or new
+    assert silent <= 1
+
+
+def test_a_thread_alone_by_nature_and_a_busy_machine_of_many_turns_are_green():
+    """A worker's own line is new, its main thread waits all the time; and the same where threads
+    take turns of eight samples, which are many beside the line's."""
+    own = results.Unsure(identity=["static own"], samples=80, atomics=True)
+    for turns, earlier in ((3, 24), (250, 8000)):
+        now = result(samples=2000, turns=turns, unsure=[own])
+        now.against = guard.against(now, result(samples=16_000, met=[], turns=earlier), "b")
+        assert guard.exit_code(now, [], True) == 0, (turns, earlier)
+    now = result(samples=2000, turns=3, unsure=[own])
+    now.against = guard.against(now, result(samples=16_000, met=[], turns=8000), "b")
+    assert guard.exit_code(now, [], True) == 3
+    assert "took turns 0.3 % as often as the baseline's" in line_words.guard_text(now)
+
+
 @pytest.mark.parametrize("lines", [3, 60])
 def test_an_unchanged_program_of_a_second_is_green(lines: int):
     """Half of its lines are used by one thread; chance decides which of them have few samples."""

@@ -50,7 +50,7 @@ def gathered(
             )
         for n in range(200):
             pid, tid = threads[n % len(threads)]
-            where = dict(pid=pid, tid=tid, cpu=0, ip=BASE + 3, bits=64)
+            where = dict(pid=pid, tid=tid, cpu=0, ip=BASE + (4 if code == ADD else 3), bits=64)
             yield from encoded(Sample(time_ns=n, registers=registers(tid), **where))
         yield from encoded(*answer(sent))
 
@@ -143,6 +143,16 @@ def test_what_watchpoints_never_came_to_may_be_shared(answered, open_lines, code
     found = sources.findings_of(output, "program")
     assert len(found.unsure) == (open_lines if plain else 0)
     for line in found.unsure:
-        assert line.samples > 30, "those near the store"
+        assert line.samples > 30 and not line.atomics, "those near the store"
         assert set(line.identity) <= set(found.seldom)
     assert found.met or not plain, "watched to the end or not"
+
+
+@pytest.mark.parametrize(("threads", "turns", "alone"), [(1, 0, [200]), (2, 199, [])])
+def test_the_guard_is_told_of_turns_and_of_lines_that_one_thread_used(threads, turns, alone):
+    """However many samples a line has: the other thread may have had no CPU."""
+    output, _ = gathered([(1, tid) for tid in range(1, threads + 1)], False, code=ADD)
+    found = sources.findings_of(output, "program")
+    assert found.turns == turns
+    assert [line.samples for line in found.unsure if line.atomics] == alone
+    assert not found.seldom, "what has so many samples is known to be one thread's"
