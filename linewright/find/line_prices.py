@@ -12,14 +12,9 @@ save: (pthread_rwlock_t's − the biased lock's) / pthread_rwlock_t's, both besi
 
 from __future__ import annotations
 
-import os
 import statistics
-import subprocess
-import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -32,22 +27,14 @@ from linewright.find.evidence import LINE
 from linewright.find.line_verdict import lock_use, waits_at
 from linewright.find.line_words import place
 from linewright.find.results import BIASED, Ceiling, Hot, Remark, note
-from linewright.forms import SPACING, family_of, listed, standing_for
+from linewright.forms import SPACING, standing_for
 from linewright.schema import Cell, Context, Estimate, Interval, Record
 
 MOST_NAMED = 2
 """Record files that a refusal names; more are counted."""
-MEASURED_S = 20
-"""Seconds for a measurement of just the forms that were found."""
 LIBCS = "rwsem"
 LOCKS = (BIASED, LIBCS)
 """Readers of the library's lock, and of the C library's."""
-PLANS = {
-    "one_line": "rmw",
-    "wide": "wide --set operations=wide_add --set writes=100 --set rounds=no",
-    "readers": "readers --set kinds=pair --set read_delay=0 --set readers=1,2 --set updater=none",
-}
-"""What measures a form, by its family."""
 
 
 class Prices:
@@ -197,7 +184,7 @@ def from_files(
     few = len(files_read) <= MOST_NAMED
     where = f" in {' and '.join(files_read) if few else f'{len(files_read)} record files'}"
     again = f"linewright measure{place(on)}"
-    return None, note("no_records", cpu_model, where if files_read else "", again, MEASURED_S)
+    return None, note("no_records", cpu_model, where if files_read else "", again)
 
 
 def _of_a_model(prices: Prices, names: list[str]) -> tuple[Prices | None, Remark | None]:
@@ -210,29 +197,6 @@ def _of_a_model(prices: Prices, names: list[str]) -> tuple[Prices | None, Remark
     return prices, note("of_a_model", names[0])
 
 
-def measured(
-    forms: Sequence[str], cpu_model: str, on: str = "local"
-) -> tuple[Prices | None, Remark | None]:
-    """The prices of just these forms, measured now, `on` this or another machine."""
-    with tempfile.TemporaryDirectory(prefix="linewright-find-") as folder:
-        path = Path(folder) / "prices.jsonl"
-        begin = f"{sys.executable} -m linewright measure --budget {MEASURED_S}s --plan"
-        runs = {f"{path}.{family}": family for family in PLANS}
-        for out, family in runs.items():
-            own = [form for form in forms if family_of(listed(form).operation).name == family]
-            if not own:
-                continue
-            command = [*f"{begin} {PLANS[family]}".split(), "-o", out, "--on", on]
-            command += [word for form in own for word in ("--only", f"*/{form}/*/w0/*")]
-            done = subprocess.run(
-                command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-            )
-            if not os.path.exists(out):
-                why = (done.stderr.strip().splitlines() or [done.returncode])[-1]
-                return None, note("measuring_failed", why)
-        return from_files([out for out in runs if os.path.exists(out)], cpu_model, on=on)
-
-
 def ceiling_of(hot: Hot, prices: Prices | None, arch: str) -> Ceiling | None:
     """What an end of the line's contention could bring; none of one that stays on one CPU at a
     time, nor of a pair of lines where pairs were not measured to disturb each other."""
@@ -240,15 +204,3 @@ def ceiling_of(hot: Hot, prices: Prices | None, arch: str) -> Ceiling | None:
     if prices is None or hot.verdict.stays or (hot.verdict.line_bytes == 128 and apart <= LINE):
         return None
     return prices.ceiling(hot, arch)
-
-
-def forms_of(lines: Sequence[Hot], arch: str) -> list[str]:
-    """Forms that the lines' main atomic sites stand for."""
-    found = (
-        standing_for(s.instruction, arch)
-        for hot in lines
-        for s in hot.sites
-        if s.access == "atomic"
-    )
-    locks = LOCKS if any(lock_use(hot.sites) == "readers" for hot in lines) else ()
-    return sorted({form for form in (*found, *locks) if form})

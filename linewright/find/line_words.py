@@ -499,8 +499,7 @@ NOTES = {
     "is no measure of time.",
     "exact_seldom": "{0} more lines changed hands fewer than {1} times, or none of their bytes was "
     "used as often, as at starts and ends of threads and in queues.",
-    "no_records": "No ceiling: no records of this machine ({}){}. {} makes them; "
-    "--prices measure takes {} s.",
+    "no_records": "No ceiling: no records of this machine ({}){}. {} makes them.",
     "several_models": "No ceiling: the records are of several simulated machines, {}; name one "
     "file.",
     "half_a_model": "No ceiling: the records of simulated machine {} have no form both alone and "
@@ -510,7 +509,6 @@ NOTES = {
     "apart_measured": "alignas({}) is what plan spacing measured on this machine: more gains at "
     "most {}.",
     "apart_usual": "alignas({}) is a convention: {} finds what the machine needs.",
-    "measuring_failed": "No ceiling: measuring failed ({}).",
 }
 
 

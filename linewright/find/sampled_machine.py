@@ -28,7 +28,6 @@ from linewright.run.programs import find_preload, finder
 
 if TYPE_CHECKING:
     from linewright.find.heap import HeapTable
-    from linewright.find.line_prices import Prices
     from linewright.find.live import SamplerOutput
     from linewright.find.mapped_files import Files
     from linewright.find.space import Spaces
@@ -152,12 +151,6 @@ class SamplerPlace:
             return self._place.look(f"cat /proc/{pid}/comm").decode("utf-8", "replace").strip()
         except LinewrightError:
             return ""
-
-    def measured(self, forms: Sequence[str]) -> tuple[Prices | None, Remark | None]:
-        """Prices of these forms there, measured now."""
-        from linewright.find import line_prices
-
-        return line_prices.measured(forms, self.cpu_model, self.on)
 
     def notes(self) -> list[Remark]:
         return [note(why, path) for path, why in self.files.left_out.items()]

@@ -133,13 +133,10 @@ def prices_of(
 
     if not found.lines or found.lines[0].share is None:
         return None, []
-    if named == "measure":
-        known, said = there.measured(line_prices.forms_of(found.lines, found.arch))
-    else:
-        paths = [named] if named else sorted(glob.glob("results/*.jsonl"))
-        known, said = line_prices.from_files(
-            paths, there.cpu_model, named=named is not None, on=there.on
-        )
+    paths = [named] if named else sorted(glob.glob("results/*.jsonl"))
+    known, said = line_prices.from_files(
+        paths, there.cpu_model, named=named is not None, on=there.on
+    )
     return known, [said] if said else []
 
 

@@ -56,8 +56,7 @@ def find(
     prices: Annotated[
         str | None,
         typer.Option(
-            help="Record file with this machine's prices, or a simulated one's; 'measure' takes "
-            "20 s.",
+            help="Record file with this machine's prices, or a simulated one's.",
             show_default="results/*.jsonl",
         ),
     ] = None,
@@ -95,7 +94,7 @@ def find(
     _one_source(command, pid)
     before = _read(baseline, command, exact) if baseline else None
     show = _Shown(as_json, output, before, baseline, fail_new)
-    if prices not in (None, "measure") and not os.path.exists(prices):
+    if prices is not None and not os.path.exists(prices):
         raise UserError("No such file or directory", prices, "expected a record file")
     seconds = units.duration_s(how_long, "--for") if how_long else (15.0 if pid else None)
     if heap and pid:
@@ -161,8 +160,7 @@ def _sampled(
         from linewright.find import sources
 
         signal = gathered.ended_by
-        priced = None if signal and prices == "measure" else prices
-        known = sampling.prices_of(found, priced, there)
+        known = sampling.prices_of(found, prices, there)
         advice = sources.Advice(request.command, on, request.heap, *known)
         code = show(sources.conclude(found, advice, there.notes()))
     if gathered.lost:

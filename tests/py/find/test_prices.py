@@ -12,16 +12,14 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from linewright.commands.probe import UnprobedMachine
 from linewright.errors import UserError
 from linewright.find import line_words
-from linewright.find.line_prices import LOCKS, PLANS, Prices, ceiling_of, from_files
+from linewright.find.line_prices import Prices, ceiling_of, from_files
 from linewright.find.result_document import document
 from linewright.find.results import Hot, Movement, Site, ThreadShare, Touch
-from linewright.forms import family_of, listed, standing_for
-from linewright.plans.request import build, request_of
+from linewright.forms import standing_for
 from linewright.say.document import Document, render_all
-from linewright.schema import PROBED, Cell, Estimate, Record
+from linewright.schema import Cell, Estimate, Record
 from linewright.trial import heap_padding
 from support import find_results
 from support.command_lines import complaint, follow, refused
@@ -526,20 +524,6 @@ def test_the_measurement_that_a_search_asks_for_gives_it_its_ceiling(
     after = moving(found, *words)
     assert before["lines"][0]["ceiling"] is None and after["lines"][0]["ceiling"] is not None
     assert "No ceiling" not in " ".join(after["notes"])
-
-
-@pytest.mark.parametrize("arch", PROBED)
-def test_every_form_with_a_price_is_in_the_plan_of_its_family(arch: str) -> None:
-    """Alone and contended: a plan that lacks a form would be refused, and no other be priced."""
-    instructions = ["lock add", "lock xadd", "lock cmpxchg", "lock cmpxchg8b", "xchg"]
-    instructions += ["stadd", "ldadd", "ldxr", "cas", "swp"]
-    found = {form for text in instructions if (form := standing_for(text, arch))}
-    assert len(found) >= 4
-    for form in (*sorted(found), *LOCKS):
-        plan, *settings = PLANS[family_of(listed(form).operation).name].split()
-        words = ["--plan", plan, *settings, "--only", f"*/{form}/*/w0/*"]
-        cells = build(request_of(words), UnprobedMachine(arch)).cells
-        assert {"none", "same_line"} <= {cell.contender for cell in cells}, form
 
 
 def test_a_mix_of_reads_and_writes_is_no_price_of_either() -> None:
