@@ -51,7 +51,7 @@
 #define BACK_OFF \
     256u /* lw_relax(), after another thread has changed the state first: 4 to 12 us, for which the line stays with that thread's CPU */
 #endif
-#define PATIENCE UINT64_C(1000000) /* ns that a thread waits before those that do not wait yet keep out, and for a reader all writers */
+#define PATIENCE UINT64_C(1000000) /* ns that a thread waits before it keeps later ones out, and a reader all writers */
 
 static inline int32_t readers_in(uint32_t s)
 {
