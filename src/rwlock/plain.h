@@ -139,7 +139,7 @@ static inline void change_queue(struct lw_rwlock *l)
 }
 
 /* A thread that waited does so no longer. A writer, which was counted, may be the one that was woken: then another must be. `asked`: what it
- * kept others out by. */
+ * kept others out by. Other readers that sleep may have asked for the same turn: they are woken, to ask again. */
 static inline void give_up(struct lw_rwlock *l, uint32_t counted, uint32_t asked)
 {
     uint32_t s = __atomic_load_n(&l->state, __ATOMIC_RELAXED), left;
@@ -147,7 +147,7 @@ static inline void give_up(struct lw_rwlock *l, uint32_t counted, uint32_t asked
         left = (s - counted) & ~(WOKEN | asked);
         if (!keeps_out(left, WRITER | READERS | READERS_TURN) && left & WRITERS_WAIT)
             left |= WOKEN;
-        else if (!(left & (WRITER | WRITERS_WAIT)))
+        else if (asked & READERS_TURN || !(left & (WRITER | WRITERS_WAIT)))
             left &= ~READERS_SLEEP;
     } while (!EXCHANGE(l, &s, left, RELAXED));
     if (left & WOKEN) {

@@ -188,6 +188,7 @@ PLAIN_MUTANTS = {
     "starves_for_ever": [("(s - w->counted) & ~(WOKEN | STARVES)", "(s - w->counted) & ~WOKEN")],
     "turn_outlives_the_reader_that_asked": [("counting(s & ~asked, 1)", "counting(s | asked, 1)")],
     "turn_outlives_a_reader_that_gives_up": [("give_up(l, 0, READERS_TURN)", "give_up(l, 0, 0)")],
+    "turn_of_another_ends_with_a_limit": [("asked & READERS_TURN || !(left", "!(left")],
     "turn_is_a_writers": [
         ("passes_others ? 0 : STARVES | READERS_TURN)", "passes_others ? 0 : STARVES)")
     ],

@@ -286,6 +286,14 @@ struct Explorer {
         }
         return true;
     }
+    // A reader that has asked for its turn sleeps, none is asked for, and no thread is about to wake readers: writers may pass it for ever.
+    bool passed_for_ever(const State &s) const {
+        const bool passed = s.memory[0] & READERS_SLEEP && !(s.memory[0] & READERS_TURN);
+        for (size_t t = 0; passed && t < configuration.threads.size(); t++)
+            if (s.threads[t].asleep == 0 && s.threads[t].waiting.counted == READERS_TURN)
+                return true;
+        return false;
+    }
     // False: it cannot go on now.
     bool step(const State &from, size_t t) {
         State s = from;
@@ -355,6 +363,8 @@ struct Explorer {
                 wrong = "a thread sleeps for ever";
             if (all_over && s.memory[0] != 0)
                 wrong = "the lock is free, and does not look so";
+            if (passed_for_ever(s))
+                wrong = "a reader sleeps, and the turn that it asked for is gone";
         }
     }
 };
