@@ -89,8 +89,8 @@ static bool listed(unsigned times) {
 }
 
 static bool left(unsigned times) {
-    const uint64_t second = 1000000000;
-    return times && lw_srcu_synchronize_timeout(&fast, second) == 0 && lw_srcu_synchronize_timeout(&normal, second) == 0 &&
+    const uint64_t minute = 60000000000; /* waited for in vain only where a critical section is lost */
+    return times && lw_srcu_synchronize_timeout(&fast, minute) == 0 && lw_srcu_synchronize_timeout(&normal, minute) == 0 &&
            lw_srcu_cleanup(&fast) == 0 && lw_srcu_cleanup(&normal) == 0;
 }
 

@@ -143,7 +143,7 @@ TEST(SrcuCondSynchronize, WaitsOnlyWhereTheCookieIsNotReached) {
 
 TEST(SrcuTimeout, GivesUpAndLeavesOthersWaiting) {
     Domain d(LW__SRCU_FAST);
-    EXPECT_EQ(lw_srcu_synchronize_timeout(&d, 5'000'000'000), 0);
+    EXPECT_EQ(lw_srcu_synchronize_timeout(&d, 300'000'000'000), 0);
     EXPECT_EQ(lw_srcu_synchronize_timeout(&d, UINT64_MAX), 0);
     const auto reader = enter(&d);
     std::thread([&] { EXPECT_EQ(lw_srcu_synchronize_timeout(&d, 0), -ETIMEDOUT); }).join();
