@@ -223,9 +223,8 @@ class Decoder:
         if not back or self._repeats(pid, first, behind) != "waits":
             return None
         last = back.address
-        for i in behind[
-            :SPIN
-        ]:  # the first jump may lead to another try, and the hint lie behind it
+        # The first jump back may lead to another try of an exchange, and the hint lie behind it.
+        for i in behind[:SPIN]:
             if back.target <= i.target <= ip:
                 last = max(last, i.address)
             if i.ends:

@@ -55,26 +55,26 @@ from which it counts that they were not."""
 EXCLUSIVE = 0.1
 """Over that number, how often they may be met there at most."""
 
-_Where = Literal["waits", "at", "kernel", "elsewhere"]
+_WordPlace = Literal["waits", "at", "kernel", "elsewhere"]
 _Seen = Literal["preempted", "asleep", "off", "running", "handed", "open"]
 
 
-class Use(NamedTuple):
+class WordUse(NamedTuple):
     """One sample as seen from one word."""
 
     tid: int
-    where: _Where
+    where: _WordPlace
     place: tuple[int, int] = (0, 0)
     """Process and address of code elsewhere."""
 
 
-class Tick(NamedTuple):
+class MachineTick(NamedTuple):
     """What all CPUs did at one time."""
 
     time_ns: int
     whole: bool
     """Each CPU was met."""
-    uses: list[Use]
+    uses: list[WordUse]
     close: bool = True
     """All within a time in which few words are passed on: an absence lasts longer."""
 
@@ -140,7 +140,7 @@ class _Waits:
             sample, address = self._example[key]
             yield wait, sample, self._loads[key].most_common(1)[0][0], address
 
-    def _of(self, key: Key) -> Iterator[Tick]:
+    def _of(self, key: Key) -> Iterator[MachineTick]:
         """The run as seen from a word, tick by tick: of the threads that may use it."""
         times = np.array([time for time, _ in self._ticks], np.int64)
         apart = self._gathered.start.period_ns // TICK_PART
@@ -154,17 +154,17 @@ class _Waits:
                 at += 1
             met = {cpu for _, cpu in self._ticks[begin:end]}
             close = times[end - 1] - times[begin] <= LONGEST_TURN_NS
-            yield Tick(int(times[begin]), met == cpus, uses, bool(close))
+            yield MachineTick(int(times[begin]), met == cpus, uses, bool(close))
 
-    def _use(self, number: int, key: Key) -> Use:
+    def _use(self, number: int, key: Key) -> WordUse:
         s = self._samples[number]
         if s.kernel or not s.bits:
-            return Use(s.tid, "kernel")
+            return WordUse(s.tid, "kernel")
         if number in self._words and self._words[number][0] == key:
-            return Use(s.tid, "waits")
+            return WordUse(s.tid, "waits")
         if self._at.get(number) == key:
-            return Use(s.tid, "at")
-        return Use(s.tid, "elsewhere", (s.pid, s.ip))
+            return WordUse(s.tid, "at")
+        return WordUse(s.tid, "elsewhere", (s.pid, s.ip))
 
 
 def _reaches(key: Key, pid: int) -> bool:
@@ -182,7 +182,7 @@ class _Absences:
         self._left: dict[int, Off] = {}
         self._seen: dict[int, int] = {}
 
-    def at(self, tick: Tick) -> dict[int, tuple[int, bool | None]]:
+    def at(self, tick: MachineTick) -> dict[int, tuple[int, bool | None]]:
         """Of each thread that is not met at this tick: when it left its CPU, and whether it was
         preempted, or None where that record is missing."""
         self.new = []
@@ -213,7 +213,7 @@ class _Passes:
         still is, cannot have it."""
         self.number = 0
 
-    def take(self, tick: Tick, offs: Iterable[Off]) -> None:
+    def take(self, tick: MachineTick, offs: Iterable[Off]) -> None:
         """A tick, and which threads left their CPUs before it: one that went to sleep had left the
         loop."""
         left = [off.tid for off in offs if not off.preempted]
@@ -226,7 +226,11 @@ class _Passes:
 
 
 def judge(
-    ticks: Iterable[Tick], offs: Sequence[Off], ended: dict[int, int], counts: bool, total: int
+    ticks: Iterable[MachineTick],
+    offs: Sequence[Off],
+    ended: dict[int, int],
+    counts: bool,
+    total: int,
 ) -> Wait:
     """What the ticks say of one word."""
     ticks = list(ticks)
@@ -272,7 +276,7 @@ def judge(
 
 
 def _at(
-    tick: Tick, may: dict[int, tuple[int, bool | None]], sure: set[int], users: set[int]
+    tick: MachineTick, may: dict[int, tuple[int, bool | None]], sure: set[int], users: set[int]
 ) -> _Seen:
     """What a tick says where a thread waits: `may` could have the word and are off their CPUs;
     `sure` are those of them that are no such waiting threads: they were not seen in
@@ -289,7 +293,7 @@ def _at(
     return {(True,): "preempted", (False,): "asleep"}.get(tuple(why), "off")
 
 
-def _exclusive(ticks: Sequence[Tick], inside: Counter[tuple[int, int]]) -> bool:
+def _exclusive(ticks: Sequence[MachineTick], inside: Counter[tuple[int, int]]) -> bool:
     """Whether one thread at a time only is met at the code at which one runs while others wait: if
     threads went through it independently, pairs of them would be met there. Code is weighed by how
     often it is met in such waits."""
