@@ -153,9 +153,15 @@ def ran_at_once(threads: Sequence[Sequence[int]], period_ns: int, together: bool
         at_once = np.clip(in_all - STRETCH, 0, STRETCH)
         return float(at_once.sum() / max(1, np.minimum(in_all, STRETCH).sum()))
     order = np.argsort(times, kind="stable")
-    begins = np.diff(times[order], prepend=times[order][:1]) > period_ns // TICK_PART
-    ticks = np.unique(np.cumsum(begins) * len(threads) + who[order]) // len(threads)
+    ticks = tick_numbers(times[order], period_ns)
+    ticks = np.unique(ticks * len(threads) + who[order]) // len(threads)
     return float(np.mean(np.unique(ticks, return_counts=True)[1] > 1)) if len(ticks) else 0.0
+
+
+def tick_numbers(times: np.ndarray, period_ns: int) -> np.ndarray:
+    """The number of each time's tick, from 0 on, of times in order: those of one tick of timers
+    that fire together lie closer than a part of the period."""
+    return np.cumsum(np.diff(times, prepend=times[:1]) > period_ns // TICK_PART)
 
 
 def _over(seen: Estimate, expected: float) -> Estimate:

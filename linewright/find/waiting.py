@@ -27,7 +27,7 @@ import numpy as np
 
 from linewright.analysis.intervals import wilson_score
 from linewright.find.decode import Decoder, Operand
-from linewright.find.movement import LONGEST_TURN_NS, TICK_PART
+from linewright.find.movement import LONGEST_TURN_NS, tick_numbers
 from linewright.find.results import Wait, WaitAnswer
 from linewright.find.space import Key, Spaces
 from linewright.find.stream import Off, Sample
@@ -143,8 +143,8 @@ class _Waits:
     def _of(self, key: Key) -> Iterator[MachineTick]:
         """The run as seen from a word, tick by tick: of the threads that may use it."""
         times = np.array([time for time, _ in self._ticks], np.int64)
-        apart = self._gathered.start.period_ns // TICK_PART
-        begins = np.flatnonzero(np.diff(times, prepend=-(1 << 62)) > apart)
+        numbers = tick_numbers(times, self._gathered.start.period_ns)
+        begins = np.flatnonzero(np.diff(numbers, prepend=-1))
         cpus, at = {cpu for _, cpu in self._ticks}, 0
         for begin, end in zip(begins, [*begins[1:], len(times)], strict=True):
             uses = []

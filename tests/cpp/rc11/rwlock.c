@@ -222,9 +222,10 @@ static void has_counted_once(void) {
 /* Its position is taken, so it counts in the plain lock; thread 0 releases that by the mark that it left. */
 static struct lw_rwlock others[64];
 
-static struct lw_rwlock *another_at_its_place(void) {
+/* Another lock, of which a thread has its mark at the same place, or at another one. */
+static struct lw_rwlock *another(bool at_its_place) {
     for (size_t i = 0;; i++)
-        if (lw__rw_position(&others[i]) == lw__rw_position(&lock))
+        if ((lw__rw_position(&others[i]) == lw__rw_position(&lock)) == at_its_place)
             return &others[i];
 }
 
@@ -242,7 +243,7 @@ static void marks_gives_and_releases(void) {
 }
 
 static void counts_and_gives(void) {
-    struct lw_rwlock *other = another_at_its_place();
+    struct lw_rwlock *other = another(true);
     has_marks();
     waits_for(2);
     RIGHT(lw_rwlock_read_lock(other));
@@ -253,7 +254,7 @@ static void counts_and_gives(void) {
 
 static void both_biased(void) {
     biased();
-    another_at_its_place()->biased = LW__RW_BIASED;
+    another(true)->biased = LW__RW_BIASED;
 }
 
 /* ---- the same from the state in which such a release leaves the lock ---- */
@@ -312,14 +313,10 @@ static void looks_for_marks(void) {
         data++;
 }
 
-/* A reader inside two locks, for each of which a writer waits that has ended the bias. Of a hundred places in a row two have marks apart. */
-static struct lw_rwlock beside[100];
-static struct lw_rwlock *other;
-
+/* A reader inside two locks, for each of which a writer waits that has ended the bias. */
 static void inside_two_waited_for(void) {
+    struct lw_rwlock *other = another(false);
     one_inside();
-    for (other = beside; lw__rw_position(other) == lw__rw_position(&lock);)
-        other++;
     other->biased = LW__RW_BIASED;
     lw__rw_self = marks[0];
     RIGHT(lw_rwlock_read_lock(other));
@@ -334,13 +331,13 @@ static void waits_for_its_reader(void) {
     signals(1);
 }
 
-static void waits_for_the_same_reader(void) { rc11_check(wait_for_marks(other, &for_ever), "no limit"); }
+static void waits_for_the_same_reader(void) { rc11_check(wait_for_marks(another(false), &for_ever), "no limit"); }
 
 /* It stays in the other lock until the writer of the first one is past it. */
 static void goes_out_of_one_lock_first(void) {
     goes_out();
     waits_for(1);
-    RIGHT(lw_rwlock_read_unlock(other));
+    RIGHT(lw_rwlock_read_unlock(another(false)));
 }
 
 /* Thread 1's mark is left, and stands for a count of thread 2's that was taken: two threads give each other a lock twice. */

@@ -209,8 +209,9 @@ def test_a_planted_line_of_two_percent_is_missed_silently_in_one_run_of_a_thousa
 
 
 def in_turns(draw, samples: int, turn: float, share: float) -> tuple[int, int, bool]:
-    """One run on a busy machine, whose two threads have a CPU in turns of so many samples: its
-    turns, the planted line's samples, and whether both threads were seen to use that at a time."""
+    """One run on a busy machine, whose two threads have a CPU in turns of `turn` samples on
+    average: its turns, the planted line's samples, and whether both threads were seen to use that
+    at a time."""
     import numpy as np
 
     lengths = draw.geometric(1 / turn, samples)

@@ -272,22 +272,24 @@ def test_one_long_absence_is_no_rule() -> None:
     assert found.preempted > 0.9 and found.answer == "undecided"
 
 
-def test_a_missing_record_is_no_cause() -> None:
-    """The thread ran after its last known absence: why it is away is not known."""
-    ticks = [
+def mostly_alone() -> list[MachineTick]:
+    """One thread waits all the time; the other is met at the word at each tenth tick."""
+    return [
         MachineTick(at * TICK, True, uses("waits", "at") if at % 10 == 0 else uses("waits"))
         for at in range(500)
     ]
+
+
+def test_a_missing_record_is_no_cause() -> None:
+    """The thread ran after its last known absence: why it is away is not known."""
+    ticks = mostly_alone()
     assert judge(ticks, [], {}, False, 550).answer == "undecided"
     offs = [Off(time_ns=at * TICK + 1, pid=1, tid=2, preempted=True) for at in range(0, 500, 10)]
     assert judge(ticks, offs, {}, False, 550).answer == "preempted"
 
 
 def test_a_thread_that_has_ended_is_not_waited_for() -> None:
-    ticks = [
-        MachineTick(at * TICK, True, uses("waits", "at") if at % 10 == 0 else uses("waits"))
-        for at in range(500)
-    ]
+    ticks = mostly_alone()
     offs = [Off(time_ns=at * TICK + 1, pid=1, tid=2, preempted=False) for at in range(0, 500, 10)]
     assert judge(ticks, offs, {}, False, 550).answer == "asleep"
     assert judge(ticks, offs, {2: 1}, False, 550).asleep < 0.1

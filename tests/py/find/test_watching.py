@@ -155,4 +155,4 @@ def test_the_guard_is_told_of_turns_and_of_lines_that_one_thread_used(threads, t
     found = sources.findings_of(output, "program")
     assert found.turns == turns
     assert [line.samples for line in found.unsure if line.atomics] == alone
-    assert not found.seldom, "what has so many samples is known to be one thread's"
+    assert not found.seldom, "200 samples tell whether one thread alone uses the line"
