@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import PurePath
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from linewright.elf import types
 from linewright.elf.symbols import content, demangle, lookup, module
@@ -21,6 +21,9 @@ from linewright.find.names import Names
 from linewright.find.results import Object
 from linewright.find.space import Spaces, is_named
 from linewright.find.stream import LinkMap
+
+if TYPE_CHECKING:
+    from linewright.find.heap import HeapTable
 
 SMALL_STACK = 64 << 10
 """Bytes above a stack pointer that are its stack's for certain where one mapping holds stacks of
@@ -46,14 +49,6 @@ class HeapBlock(NamedTuple):
         """Whether it has bytes of another one, at another time."""
         overlaps = self.start < other.start + other.size and other.start < self.start + self.size
         return overlaps and self != other
-
-
-class Heap(Protocol):
-    """Where blocks are looked up."""
-
-    def find(self, pid: int, address: int, when_ns: int) -> HeapBlock | None: ...
-
-    def owners(self, pid: int, line: int, when_ns: int) -> frozenset[HeapBlock]: ...
 
 
 class Stacks:
@@ -163,7 +158,7 @@ def _offset_of_number(path: str) -> int:
 class Addresses:
     """Names of code and data of one run."""
 
-    def __init__(self, spaces: Spaces, stacks: Stacks, heap: Heap | None = None) -> None:
+    def __init__(self, spaces: Spaces, stacks: Stacks, heap: HeapTable | None = None) -> None:
         self.spaces, self.code, self._stacks, self._heap = spaces, Names(spaces), stacks, heap
         self._storage = _ThreadStorage(spaces)
 

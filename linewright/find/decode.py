@@ -8,13 +8,17 @@ certainty.  Plain loads and stores nearby are candidates only, for watchpoints t
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from itertools import zip_longest
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import capstone
 from capstone import arm64_const, x86_const
 
 from linewright.find.results import FENCES, Role
+
+if TYPE_CHECKING:
+    from linewright.find.space import Spaces
 
 MASK = (1 << 64) - 1
 WINDOW = 24
@@ -46,6 +50,7 @@ _STEP = 4
 """Instructions that are decoded at once until decoding is in step."""
 _NOWHERE = 1 << 31
 """Where an instruction is decoded whose address does not matter."""
+_MOST_REGISTERS = max(x86_const.X86_REG_ENDING, arm64_const.ARM64_REG_ENDING)
 
 
 STACK_POINTER = {"x86_64": 7, "i386": 7, "arm64": 31}
@@ -112,15 +117,8 @@ class WaitLoop(NamedTuple):
     """It counts its rounds, and so perhaps gives up."""
 
 
-class CodeSource(Protocol):
-    """Where code bytes come from: `Spaces`."""
-
-    def read_code(self, pid: int, start: int, end: int) -> tuple[int, bytes]: ...
-
-
 class _Instruction(NamedTuple):
     address: int
-    size: int
     operands: tuple[Operand, ...]
     atomic: bool
     written: frozenset[int]
@@ -137,6 +135,10 @@ class _Instruction(NamedTuple):
     value: int | None = None
     """Its last operand, where that is a number."""
 
+    def without(self, written: frozenset[int]) -> list[Operand]:
+        """Its operands whose addresses are made of no register among these."""
+        return [o for o in self.operands if o.base not in written and o.index not in written]
+
     def moved(self, by: int) -> _Instruction:
         """The same instruction at another address."""
         operands = [
@@ -150,10 +152,12 @@ class _Instruction(NamedTuple):
 class Decoder:
     """Decodes around samples of one architecture; each instruction once."""
 
-    def __init__(self, arch: str, code: CodeSource) -> None:
+    def __init__(self, arch: str, code: Spaces) -> None:
         self._code = code
-        self._arch = _Arm64() if arch == "arm64" else _X86(64 if arch == "x86_64" else 32)
-        self._bits = 32 if arch == "i386" else 64
+        narrow, wide = [_Arm64()] * 2 if arch == "arm64" else map(_X86, (32, 64))
+        self._own = narrow if arch == "i386" else wide
+        self._arch = {32: narrow, 64: wide, 0: self._own}
+        """By the bits of a program; 0 where they are the machine's."""
         self._known: dict[tuple[int, int, int, int], tuple[Operand, ...]] = {}
         self._decoded: dict[tuple[object, ...], tuple[Operand, ...]] = {}
         """By place and bytes: processes of one program run the same code at the same addresses."""
@@ -161,13 +165,13 @@ class Decoder:
     def operands(self, pid: int, ip: int, bits: int = 0) -> tuple[Operand, ...]:
         """Accesses whose address a sample at `ip` allows to compute, the nearest first. `bits` of
         the program, where they are not the machine's."""
-        return self._within(pid, ip, bits or self._bits, WINDOW)
+        return self._within(pid, ip, bits, WINDOW)
 
     def close(self, pid: int, ip: int, bits: int = 0) -> tuple[Operand, ...]:
         """The same, with what is known already or else a few instructions before and one behind:
         enough for what takes time near a sample that no fence stands before (`sure` has looked for
         one)."""
-        key = (pid, ip, bits or self._bits)
+        key = (pid, ip, bits)
         return self._within(*key, WINDOW if (*key, WINDOW) in self._known else CLOSE)
 
     def _within(self, *key: int) -> tuple[Operand, ...]:
@@ -178,18 +182,15 @@ class Decoder:
     def sure(self, pid: int, ip: int, bits: int = 0) -> Operand | None:
         """The atomic operation that a sample at `ip` stands for, if there is one.  Most code has
         none, and a look at its bytes is a hundred times quicker than to decode it."""
-        if (pid, ip, bits or self._bits, WINDOW) not in self._known:
+        if (pid, ip, bits, WINDOW) not in self._known:
             _, data = self._code.read_code(pid, max(0, ip - _LONGEST), ip)
-            if not self._arch.may_fence(data, bits or self._bits):
+            if not self._arch[bits].may_fence(data):
                 return None
         return next((o for o in self.operands(pid, ip, bits) if o.sure), None)
 
     def mnemonic(self, pid: int, ip: int) -> str:
         """The instruction at an address, by name; empty where its bytes are not known."""
-        start, data = self._code.read_code(pid, ip, ip + _LONGEST)
-        if start != ip:
-            start, data = self._code.read_code(pid, ip, min(ip + _LONGEST, (ip | 4095) + 1))
-        return self._arch.name(data) if start == ip else ""
+        return self._own.name(self._code_from(pid, ip, _LONGEST))
 
     def forget(self, pid: int, page: int) -> None:
         """The code of a page has changed."""
@@ -198,7 +199,7 @@ class Decoder:
 
     def role(self, pid: int, ip: int) -> Role:
         """What an access is for, from the code around it."""
-        first, *behind = self._ahead(pid, ip, self._bits)[1] or [None]
+        first, *behind = self._ahead(pid, ip) or [None]
         if first is None:
             return ""
         if not first.atomic:
@@ -212,13 +213,13 @@ class Decoder:
                 return used
             mine -= i.written
             if i.ends or not mine:
-                return used if mine & self._arch.returned and i.name.endswith("ret") else ""
+                return used if mine & self._own.returned and i.name.endswith("ret") else ""
         return ""
 
     def wait_loop(self, pid: int, ip: int) -> WaitLoop | None:
         """The loop that repeats a load until another thread stores; None where that is no such
         load."""
-        first, *behind = self._ahead(pid, ip, self._bits)[1] or [None]
+        first, *behind = self._ahead(pid, ip) or [None]
         back = first and not first.atomic and _repeated(first, behind)
         if not back or self._repeats(pid, first, behind) != "waits":
             return None
@@ -229,7 +230,7 @@ class Decoder:
                 last = max(last, i.address)
             if i.ends:
                 break
-        body = [i for i in self._ahead(pid, back.target, self._bits)[1] if i.address <= last]
+        body = [i for i in self._ahead(pid, back.target) if i.address <= last]
         counts = any(i.name in _STEPS and not i.operands for i in body)
         return WaitLoop(back.target, last, counts)
 
@@ -239,8 +240,7 @@ class Decoder:
         back = _repeated(load, behind)
         if back is None:
             return ""
-        _, ahead = self._ahead(pid, back.target, self._bits)
-        body = [i for i in ahead if i.address <= back.address]
+        body = [i for i in self._ahead(pid, back.target) if i.address <= back.address]
         stable, computed = _address_in(load, body)
         if not stable:
             return "retries" if computed else ""
@@ -251,35 +251,36 @@ class Decoder:
         same = [i for i in loads if _same_place(i, load)]
         return "retries" if len(same) > 1 else ""
 
-    def _ahead(
-        self, pid: int, ip: int, bits: int, window: int = WINDOW
-    ) -> tuple[bytes, list[_Instruction]]:
+    def _ahead(self, pid: int, ip: int, window: int = WINDOW, bits: int = 0) -> list[_Instruction]:
         """The code from an instruction on."""
-        start, data = self._code.read_code(pid, ip, ip + _LONGEST * WINDOW // 2)
+        return self._arch[bits].forwards(self._code_from(pid, ip), ip, window)
+
+    def _code_from(self, pid: int, ip: int, length: int = _LONGEST * WINDOW // 2) -> bytes:
+        start, data = self._code.read_code(pid, ip, ip + length)
         if start != ip:  # the next page is not known: what is left of this one
-            start, data = self._code.read_code(pid, ip, (ip | 4095) + 1)
-        return (data, self._arch.forwards(data, ip, bits, window)) if start == ip else (b"", [])
+            start, data = self._code.read_code(pid, ip, min(ip + length, (ip | 4095) + 1))
+        return data if start == ip else b""
 
     def _around(self, pid: int, ip: int, bits: int, window: int) -> tuple[Operand, ...]:
         close = window == CLOSE
         back = _BACK_CLOSE if close else _BACK
         begin, data = self._code.read_code(pid, max(0, ip - back), ip)
-        ahead, behind = self._ahead(pid, ip, bits, 1 if close else window)
-        key = (begin, data, ip, ahead, bits)
+        key = (begin, data, ip, self._code_from(pid, ip), bits, window)
         if key not in self._decoded:
-            before = self._arch.backwards(data, begin, ip, bits, window)
-            joined = any(i.target == ip for i in (*before, *behind))
-            self._decoded[key] = tuple(_resolvable(before, behind, self._arch, joined))
+            behind = self._ahead(pid, ip, 1 if close else window, bits)
+            before = self._arch[bits].backwards(data, begin, ip, window)
+            self._decoded[key] = tuple(_resolvable(before, behind, self._arch[bits], ip))
         return self._decoded[key]
 
 
 def _resolvable(
-    before: list[_Instruction], behind: list[_Instruction], arch: _X86 | _Arm64, joined: bool
+    before: list[_Instruction], behind: list[_Instruction], arch: _X86 | _Arm64, ip: int
 ) -> list[Operand]:
     """Operands whose address registers still hold, or do already hold, at the sample."""
     found: list[Operand] = []
     fence = bool(before) and before[-1].fences
-    written: set[int] = set()
+    joined = any(i.target == ip for i in (*before, *behind))
+    written: frozenset[int] = frozenset()
     for distance, instruction in enumerate(reversed(before)):
         if instruction.ends:
             break
@@ -292,16 +293,11 @@ def _resolvable(
                 joined=joined,
                 fenced=fence and distance > 0 and o.access == "write",
             )
-            for o in instruction.operands
-            if o.base not in written and o.index not in written
+            for o in instruction.without(written)
         ]
-    written = set()
-    for distance, instruction in enumerate(behind):
-        found += [
-            o._replace(distance=-distance - 1)
-            for o in instruction.operands
-            if o.base not in written and o.index not in written
-        ]
+    written = frozenset()
+    for distance, instruction in enumerate(behind, 1):
+        found += [o._replace(distance=-distance) for o in instruction.without(written)]
         written |= instruction.written
         if instruction.ends:
             break
@@ -412,41 +408,67 @@ def _purpose(load: _Instruction, loop: list[_Instruction]) -> Literal["", "decid
     return ""
 
 
-def _names(disassembler: capstone.Cs, wanted: dict[str, int], constants: int) -> dict[int, int]:
-    """Capstone's register numbers to indices of a sample."""
-    answer = {}
-    for number in range(1, constants):
-        name = disassembler.reg_name(number)
-        if name in wanted:
-            answer[number] = wanted[name]
-    return answer
+class _Arch:
+    """What instructions of an architecture access, by its disassembler's answers."""
+
+    returned = frozenset((0,))
+    """Where functions return a value."""
+
+    def __init__(self, kind: int, mode: int, registers: dict[str, int]) -> None:
+        """`registers`: indices in a sample by the names of registers."""
+        self._lite, self._whole = capstone.Cs(kind, mode), capstone.Cs(kind, mode)
+        self._whole.detail = True
+        names = ((n, self._lite.reg_name(n)) for n in range(1, _MOST_REGISTERS))
+        self._registers = {n: registers[name] for n, name in names if name in registers}
+
+    def name(self, data: bytes) -> str:
+        return next((mnemonic for _, _, mnemonic, _ in self._lite.disasm_lite(data, 0, 1)), "")
+
+    def _accessed(self, i: capstone.CsInsn) -> Iterator[frozenset[int]]:
+        """Registers that an instruction reads and writes, as indices of a sample."""
+        try:
+            known = i.regs_access()
+        except capstone.CsError:
+            known = ((), ())
+        return (frozenset(self._registers[r] for r in some if r in self._registers)
+                for some in known)  # fmt: skip
+
+    def _built(self, i: capstone.CsInsn, atomic: bool, **more: Any) -> _Instruction:
+        last = i.operands[-1] if i.operands else None
+        value = last.imm if last is not None and last.type == capstone.CS_OP_IMM else None
+        jumps = i.group(capstone.CS_GRP_JUMP) or i.group(capstone.CS_GRP_CALL)
+        return _Instruction(
+            address=i.address,
+            operands=tuple(self._operands(i, atomic, value)),
+            atomic=atomic,
+            target=value or 0 if jumps else 0,
+            name=i.mnemonic,
+            value=value,
+            **more,
+        )
+
+    def _operands(self, i: capstone.CsInsn, atomic: bool, value: int | None) -> Iterator[Operand]:
+        raise NotImplementedError
 
 
-class _X86:
+class _X86(_Arch):
     """x86-64, and i386 programs in their own mode."""
 
     def __init__(self, bits: int) -> None:
-        modes = {64: capstone.CS_MODE_64, 32: capstone.CS_MODE_32}
-        self._modes = {b: capstone.Cs(capstone.CS_ARCH_X86, mode) for b, mode in modes.items()}
-        for disassembler in self._modes.values():
-            disassembler.detail = True
-        self._lite = {b: capstone.Cs(capstone.CS_ARCH_X86, mode) for b, mode in modes.items()}
-        self._own = self._lite[bits]
-        self._known: dict[tuple[bytes, int], _Instruction] = {}
-        self._registers = _names(self._modes[64], _x86_names(), x86_const.X86_REG_ENDING)
+        mode = capstone.CS_MODE_64 if bits == 64 else capstone.CS_MODE_32
+        super().__init__(capstone.CS_ARCH_X86, mode, _x86_names())
+        self._mask = (1 << bits) - 1
+        self._known: dict[bytes, _Instruction] = {}
         self._sp = 7
-        self.returned = frozenset((0,))
         self._by_call = frozenset((0, 2, 3, 4, 5, 10, 11, 12, 13))
 
     def stalls(self, instruction: _Instruction, distance: int) -> bool:
         return instruction.atomic and distance == 0
 
-    def backwards(
-        self, data: bytes, begin: int, ip: int, bits: int, most: int = WINDOW
-    ) -> list[_Instruction]:
+    def backwards(self, data: bytes, begin: int, ip: int, most: int) -> list[_Instruction]:
         """Instructions that end at `ip`.  From the middle of one, decoding falls into step within a
         few: of eight starts the chain that most lead into is taken."""
-        ends = self._ends(data, begin, bits)
+        ends = self._ends(data, begin)
         # A chain that begins where the code does (a page of a JIT compiler) needs no falling into
         # step.
         weight = Counter(range(begin, begin + _STARTS))
@@ -459,22 +481,22 @@ class _X86:
             weight[end] += weight[at]
         if ip not in before:  # what is no code stands there, as before a method of a JIT compiler
             half = len(data) // 2
-            return self.backwards(data[half:], begin + half, ip, bits, most) if half else []
+            return self.backwards(data[half:], begin + half, ip, most) if half else []
         found: list[_Instruction] = []
         at = ip
         while at in before and len(found) < most:
             end, at = at, before[at]
-            found.append(self._at(data[at - begin : end - begin], at, bits))
+            found.append(self._at(data[at - begin : end - begin], at))
         return found[::-1]
 
-    def _ends(self, data: bytes, begin: int, bits: int) -> dict[int, int]:
+    def _ends(self, data: bytes, begin: int) -> dict[int, int]:
         """Where instructions end, by where they begin, from eight starts on; each is decoded
         once, since chains meet."""
         ends: dict[int, int] = {}
         for at in range(begin, begin + min(_STARTS, len(data))):
             while at not in ends:
                 count = _STEP if ends else 0
-                lite = self._lite[bits].disasm_lite(data[at - begin :], at, count)
+                lite = self._lite.disasm_lite(data[at - begin :], at, count)
                 some = {start: start + size for start, size, _, _ in lite}
                 if not some:
                     break
@@ -482,19 +504,19 @@ class _X86:
                 ends |= some
         return ends
 
-    def forwards(self, data: bytes, begin: int, bits: int, most: int = 0) -> list[_Instruction]:
+    def forwards(self, data: bytes, begin: int, most: int) -> list[_Instruction]:
         """All instructions, or the first ones."""
-        lite = self._lite[bits].disasm_lite(data, begin, most)
-        return [self._at(data[at - begin :][:size], at, bits) for at, size, _, _ in lite]
+        lite = self._lite.disasm_lite(data, begin, most)
+        return [self._at(data[at - begin :][:size], at) for at, size, _, _ in lite]
 
-    def _at(self, text: bytes, address: int, bits: int) -> _Instruction:
+    def _at(self, text: bytes, address: int) -> _Instruction:
         """The instruction of these bytes; each text is decoded once, since programs repeat few."""
-        if (text, bits) not in self._known:
-            (found,) = self._modes[bits].disasm(text, _NOWHERE, 1)
-            self._known[text, bits] = self._instruction(found, bits)
-        return self._known[text, bits].moved(address - _NOWHERE)
+        if text not in self._known:
+            (found,) = self._whole.disasm(text, _NOWHERE, 1)
+            self._known[text] = self._instruction(found)
+        return self._known[text].moved(address - _NOWHERE)
 
-    def may_fence(self, data: bytes, bits: int) -> bool:
+    def may_fence(self, data: bytes) -> bool:
         """Whether an atomic instruction or a fence may end these bytes: LOCK, MFENCE, or XCHG."""
         if _MAY_FENCE.isdisjoint(data):
             return False
@@ -503,39 +525,27 @@ class _X86:
         return any(
             size == len(data) - at and ("lock" in name or name in ("xchg", "mfence"))
             for at in starts
-            for _, size, name, _ in self._lite[bits].disasm_lite(data[at:], 0, 1)
+            for _, size, name, _ in self._lite.disasm_lite(data[at:], 0, 1)
         )
 
-    def name(self, data: bytes) -> str:
-        return next((mnemonic for _, _, mnemonic, _ in self._own.disasm_lite(data, 0, 1)), "")
-
-    def _instruction(self, i: capstone.CsInsn, bits: int) -> _Instruction:
-        atomic = i.prefix[0] == x86_const.X86_PREFIX_LOCK or (
-            i.id == x86_const.X86_INS_XCHG
-            and any(o.type == x86_const.X86_OP_MEM for o in i.operands)
-        )
-        read, written = _accessed(i, self._registers)
+    def _instruction(self, i: capstone.CsInsn) -> _Instruction:
+        memory = [o.mem for o in i.operands if o.type == x86_const.X86_OP_MEM]
+        exchanges = i.id == x86_const.X86_INS_XCHG and bool(memory)
+        atomic = i.prefix[0] == x86_const.X86_PREFIX_LOCK or exchanges
+        read, written = self._accessed(i)
         if i.group(x86_const.X86_GRP_CALL) or i.group(x86_const.X86_GRP_INT):
             written |= self._by_call
-        return _Instruction(
-            i.address,
-            i.size,
-            tuple(self._operands(i, atomic, bits)),
+        return self._built(
+            i,
             atomic,
-            frozenset(written),
+            read=read,
+            written=written,
             ends=i.group(x86_const.X86_GRP_RET) or i.id == x86_const.X86_INS_JMP,
             fences=atomic or i.id == x86_const.X86_INS_MFENCE,
-            read=read,
-            target=_target(i, x86_const.X86_OP_IMM),
-            name=i.mnemonic,
-            value=_value(i, x86_const.X86_OP_IMM),
-            relative=any(
-                o.type == x86_const.X86_OP_MEM and o.mem.base == x86_const.X86_REG_RIP
-                for o in i.operands
-            ),
+            relative=any(m.base == x86_const.X86_REG_RIP for m in memory),
         )
 
-    def _operands(self, i: capstone.CsInsn, atomic: bool, bits: int):
+    def _operands(self, i: capstone.CsInsn, atomic: bool, value: int | None) -> Iterator[Operand]:
         if i.id in (x86_const.X86_INS_LEA, x86_const.X86_INS_NOP) or i.mnemonic.startswith(
             ("prefetch", "clflush", "clwb")
         ):
@@ -555,38 +565,10 @@ class _X86:
                 # A vector of addresses, or what the compiler keeps in the thread's own frame.
                 continue
             access = "atomic" if atomic else "write" if o.access & capstone.CS_AC_WRITE else "read"
-            mask = (1 << bits) - 1
             where = (base, index, m.scale, displacement)
-            fence = base == self._sp and i.mnemonic in FENCES
-            nothing = fence and _value(i, x86_const.X86_OP_IMM) == 0
+            nothing = base == self._sp and i.mnemonic in FENCES and value == 0
             yield Operand(i.address, i.mnemonic, access, o.size, *where,
-                          thread=thread, changes_nothing=nothing, mask=mask)  # fmt: skip
-
-
-def _accessed(
-    i: capstone.CsInsn, registers: dict[int, int]
-) -> tuple[frozenset[int], frozenset[int]]:
-    """Registers that an instruction reads and writes, as indices of a sample."""
-    try:
-        read, written = i.regs_access()
-    except capstone.CsError:
-        return frozenset(), frozenset()
-    return tuple(
-        frozenset(registers[r] for r in some if r in registers) for some in (read, written)
-    )
-
-
-def _target(i: capstone.CsInsn, immediate: int) -> int:
-    """Where a direct jump or call leads, else 0."""
-    jumps = i.group(capstone.CS_GRP_JUMP) or i.group(capstone.CS_GRP_CALL)
-    last = i.operands[-1] if jumps and i.operands else None
-    return last.imm if last is not None and last.type == immediate else 0
-
-
-def _value(i: capstone.CsInsn, immediate: int) -> int | None:
-    """The number that is its last operand."""
-    last = i.operands[-1] if i.operands else None
-    return last.imm if last is not None and last.type == immediate else None
+                          thread=thread, changes_nothing=nothing, mask=self._mask)  # fmt: skip
 
 
 def _x86_names() -> dict[str, int]:
@@ -602,69 +584,53 @@ def _x86_names() -> dict[str, int]:
     return answer
 
 
-class _Arm64:
+class _Arm64(_Arch):
     """arm64: instructions of four bytes; where samples fall there is unverified, so neighbours
     count as near."""
 
     def __init__(self) -> None:
-        self._disassembler = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN)
-        self._disassembler.detail = True
-        self._disassembler.skipdata = True
         wanted = {f"{letter}{n}": n for n in range(29) for letter in "xw"}
         wanted |= {"x29": 29, "fp": 29, "w29": 29, "x30": 30, "lr": 30, "w30": 30, "sp": 31}
-        self._registers = _names(self._disassembler, wanted, arm64_const.ARM64_REG_ENDING)
+        super().__init__(capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN, wanted)
+        self._lite.skipdata = self._whole.skipdata = True
         self._by_call = frozenset(range(19)) | {30}
-        self.returned = frozenset((0,))
 
     def stalls(self, instruction: _Instruction, distance: int) -> bool:
         """The atomic instruction itself, or within an LL/SC loop whichever of its two halves is
         near."""
         return instruction.atomic and distance < NEAR
 
-    def backwards(
-        self, data: bytes, begin: int, ip: int, bits: int, most: int = WINDOW
-    ) -> list[_Instruction]:
+    def backwards(self, data: bytes, begin: int, ip: int, most: int) -> list[_Instruction]:
         skip = max(len(data) % 4, len(data) - 4 * most)
-        return self.forwards(data[skip:], begin + skip, bits)
+        return self.forwards(data[skip:], begin + skip, 0)
 
-    def forwards(self, data: bytes, begin: int, bits: int, most: int = 0) -> list[_Instruction]:
-        return [self._instruction(i) for i in self._disassembler.disasm(data, begin, most)]
+    def forwards(self, data: bytes, begin: int, most: int) -> list[_Instruction]:
+        return [self._instruction(i) for i in self._whole.disasm(data, begin, most)]
 
-    def may_fence(self, data: bytes, bits: int) -> bool:
-        lite = self._disassembler.disasm_lite(data[len(data) % 4 :], 0)
+    def may_fence(self, data: bytes) -> bool:
+        lite = self._lite.disasm_lite(data[len(data) % 4 :], 0)
         return any(is_arm64_atomic(name) or name in ("dmb", "dsb") for _, _, name, _ in lite)
-
-    def name(self, data: bytes) -> str:
-        return next(
-            (mnemonic for _, _, mnemonic, _ in self._disassembler.disasm_lite(data, 0, 1)), ""
-        )
 
     def _instruction(self, i: capstone.CsInsn) -> _Instruction:
         if i.id == 0:  # data, or an instruction that Capstone does not know
-            return _Instruction(i.address, i.size, (), False, frozenset(), False)
-        atomic = is_arm64_atomic(i.mnemonic)
-        read, written = _accessed(i, self._registers)
+            return _Instruction(i.address, (), False, frozenset(), False)
+        read, written = self._accessed(i)
         if i.mnemonic in _COMPARES[:4]:  # Capstone lists the first as written
             read, written = read | written, frozenset()
         elif i.mnemonic in ("bl", "blr", "svc"):
             written |= self._by_call
         elif i.mnemonic.startswith(("swp", *_ARM64_ATOMIC[:8])):  # Capstone leaves it out
             written |= {self._registers.get(i.operands[1].reg, -2)}
-        return _Instruction(
-            i.address,
-            i.size,
-            tuple(self._operands(i, atomic)),
-            atomic,
-            frozenset(written),
+        return self._built(
+            i,
+            is_arm64_atomic(i.mnemonic),
+            read=read,
+            written=written,
             ends=i.mnemonic in ("ret", "br", "b", "retaa", "retab"),
             fences=i.mnemonic in ("dmb", "dsb") and i.op_str in ("ish", "sy"),
-            read=read,
-            target=_target(i, arm64_const.ARM64_OP_IMM),
-            name=i.mnemonic,
-            value=_value(i, arm64_const.ARM64_OP_IMM),
         )
 
-    def _operands(self, i: capstone.CsInsn, atomic: bool):
+    def _operands(self, i: capstone.CsInsn, atomic: bool, value: int | None) -> Iterator[Operand]:
         if i.mnemonic.startswith(("prfm", "dc", "ic")):
             return
         for o in i.operands:

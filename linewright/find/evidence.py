@@ -4,6 +4,7 @@ in the same stretch of time."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -106,12 +107,10 @@ class Evidence:
     seen: dict[SiteKey, list[Sample]] = field(default_factory=lambda: defaultdict(list))
     """The samples themselves, where the source has any."""
     samples: int = 0
-    near: int = 0
-    """Of the samples, those that fall only near a plain access."""
     near_by_thread: Counter[int] = field(default_factory=Counter)
+    """Of the samples, those that fall only near a plain access."""
     watched: bool = False
     """Some of the threads' bytes were seen by watchpoints."""
-    accesses: int = 0
     takeovers: int = 0
     uses_of_byte: float = 0.0
     """Of the byte that is used most, where every access is seen."""
@@ -134,6 +133,15 @@ class Evidence:
     def samples_at(self, *sites: SiteKey) -> list[Sample]:
         """The same samples, whole."""
         return [sample for site in sites or self.seen for sample in self.seen.get(site, ())]
+
+    @property
+    def near(self) -> int:
+        return self.near_by_thread.total()
+
+    @property
+    def accesses(self) -> int:
+        """None where the source has samples."""
+        return self.by_process.total()
 
     @property
     def when_ns(self) -> int:
@@ -165,7 +173,6 @@ class Evidence:
             self.thread(tid).add(thread)
         self.sites += other.sites
         self.samples += other.samples
-        self.near += other.near
         self.near_by_thread += other.near_by_thread
         for site, seen in other.seen.items():
             self.seen[site] += seen
@@ -187,34 +194,22 @@ def byte_mask(offset: int, size: int) -> int:
 
 def runs(mask: int) -> list[tuple[int, int]]:
     """Offset and length of each run of bytes in a mask."""
-    found, at = [], 0
-    while mask >> at:
-        if mask >> at & 1:
-            end = at
-            while mask >> end & 1:
-                end += 1
-            found.append((at, end - at))
-            at = end
-        else:
-            at += 1
-    return found
+    return [(m.start(), len(m[0])) for m in re.finditer("1+", f"{mask:b}"[::-1])]
 
 
 def sharing_kind(threads: Iterable[Thread]) -> SharingKind:
     """The kind of sharing that masks and times show; `alone` where no two threads used the line
     together."""
-    known = list(threads)
     kind: SharingKind = "alone"
-    for at, one in enumerate(known):
-        for two in known[at + 1 :]:
-            if not one.together(two):
-                continue
-            if one.shared_bytes(two):
-                return "true"
-            if one.written or two.written:
-                kind = "false"
-            elif kind == "alone":
-                kind = "read"
+    for one, two in combinations(threads, 2):
+        if not one.together(two):
+            continue
+        if one.shared_bytes(two):
+            return "true"
+        if one.written or two.written:
+            kind = "false"
+        elif kind == "alone":
+            kind = "read"
     return kind
 
 
@@ -343,7 +338,6 @@ def _put_near(
             evidence = lines.known[place]
             site = SiteKey(sample.pid, operand.ip, operand.access, operand.mnemonic)
             evidence.count(site, sample, address % LINE)
-            evidence.near += 1
             evidence.near_by_thread[sample.tid] += 1
             return True
     return False

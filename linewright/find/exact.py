@@ -26,18 +26,6 @@ from linewright.find.names import FileAddress, Names
 from linewright.find.results import BLIND, HelperCall, Result, note, readable
 from linewright.find.shared_lines import FEWEST_TAKEOVERS, SharedLines
 from linewright.find.space import Spaces
-from linewright.find.stream import (
-    Access,
-    Atomic,
-    Code,
-    End,
-    Failure,
-    LinkMap,
-    Map,
-    Start,
-    Task,
-    ThreadBlock,
-)
 
 EMULATORS = {"x86_64": "qemu-x86_64", "arm64": "qemu-aarch64"}
 SELDOM = 1e-3
@@ -57,7 +45,7 @@ class ExactRun:
         self.accesses = 0
         self.threads: set[int] = set()
         self.complete = False
-        self._accesses: dict[LinePlace, list[Access]] = defaultdict(list)
+        self._accesses: dict[LinePlace, list[stream.Access]] = defaultdict(list)
         self.atomics: Counter[tuple[int, int, int]] = Counter()
         """Of arm64: by process, atomic instruction and the call that led there."""
 
@@ -65,29 +53,28 @@ class ExactRun:
         """One process's file."""
         for line in stream.read(lines):
             match line:
-                case Start():
+                case stream.Start():
                     self.arch = line.arch
-                case Map() | Task() | Code() | ThreadBlock() | LinkMap():
+                case stream.SpaceLine():
                     self.spaces.take(line)
-                    if isinstance(line, Task):
+                    if isinstance(line, stream.Task):
                         self.threads.add(line.tid)
-                case Access():
+                case stream.Access():
                     self._access(line)
-                case Atomic():
+                case stream.Atomic():
                     self.atomics[line.pid, line.ip, line.caller] += line.count
-                case End():
+                case stream.End():
                     self.accesses += line.samples
                     self.complete = True
-                case Failure():
+                case stream.Failure():
                     raise RunError(line.why)
 
-    def _access(self, line: Access) -> None:
+    def _access(self, line: stream.Access) -> None:
         evidence = self.lines.at(line.pid, line.line * LINE)
         self._accesses[evidence.place].append(line)
         access = "atomic" if line.atomics else "write" if line.writes else "read"
         key = SiteKey(line.pid, line.ip, access, "", line.caller)
         evidence.sites[key] += line.reads + line.writes
-        evidence.accesses += line.reads + line.writes
         evidence.takeovers += line.takeovers
         evidence.by_process[line.pid] += line.reads + line.writes
 
@@ -110,7 +97,7 @@ class ExactRun:
                 thread.saw(line.first), thread.saw(line.last)
 
 
-def _most_uses(accesses: Sequence[Access]) -> float:
+def _most_uses(accesses: Sequence[stream.Access]) -> float:
     """How often the byte of a line that is used most is, where each instruction of a thread uses
     all of its bytes alike."""
     uses: Counter[int] = Counter()
@@ -178,7 +165,7 @@ def _arch_of(program: str) -> str:
     return known[machine]
 
 
-def findings_of(found: ExactRun, program: str, exit_code: int) -> Result:
+def findings_of(found: ExactRun, command: Sequence[str], exit_code: int) -> Result:
     """Judge everything that the emulated run did."""
     found.weigh()
     addresses = Addresses(found.spaces, Stacks(found.spaces, STACK_POINTER["x86_64"]))
@@ -192,16 +179,14 @@ def findings_of(found: ExactRun, program: str, exit_code: int) -> Result:
     ]
     return Result(
         source="exact",
-        program=readable(program),
+        program=readable(os.path.basename(command[0])),
+        command=list(map(readable, command)),
         arch=found.arch,
         seconds=0.0,
         samples=found.accesses,
-        lost=0,
         threads=len(found.threads),
         lines=lines,
         seldom=judged.seldom_identities(),
-        alone=[],
-        overhead=None,
         blind=list(BLIND["exact"]),
         notes=notes,
         helpers=_helpers(found, addresses.code),

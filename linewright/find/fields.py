@@ -39,24 +39,23 @@ class Fields:
     def of(self, e: Evidence, objects: Sequence[Object], separate: bool) -> TypedLine:
         """Of the line's objects where they have a type, else of what pointers lead to; a layout is
         advised where one of them is all that is used."""
-        whole = {(what.symbol, what.start): what for what in objects}
         found: list[FieldBytes] = []
-        advised = None
-        for what in whole.values():
-            layout = self._addresses.layout(e.pid, what, [key.ip for key in hottest(e)])
-            if layout is None:
-                continue
+        advised, alone = None, len({(what.symbol, what.start) for what in objects}) == 1
+        for what, layout in self._typed(e, objects):
             name = layout.name if what.kind == "heap" else what.symbol
             fields = fields_on(layout, what.start, name, e.address)
-            if separate and len(whole) == 1:
+            if separate and alone:
                 advised = separated(layout, what.start, fields, e)
             found += fields
         return TypedLine([_weighed(f, e) for f in found or self._pointed(e)], advised)
 
     def member(self, e: Evidence, objects: Sequence[Object]) -> ContendedMember | None:
         """What most samples are at, where two threads use it and one of them writes."""
+        typed_objects = self._typed(e, objects)
         for key, at in self._hottest_bytes(e):
-            what, layout, offset = self._held(e, objects, at)
+            held = ((o, layout, e.address + at - o.start) for o, layout in typed_objects)
+            inside = (h for h in held if 0 <= h[2] < h[1].size)
+            what, layout, offset = next(inside, (None, None, 0))
             typed = None if layout or key is None else self.behind(e, key)
             layout, offset = (typed.layout, typed.offset) if typed else (layout, offset)
             found = layout and declarations.own_member(layout, offset % layout.element)
@@ -78,15 +77,12 @@ class Fields:
                 )
         return None
 
-    def _held(
-        self, e: Evidence, objects: Sequence[Object], at: int
-    ) -> tuple[Object | None, Layout | None, int]:
-        """The object that holds a byte of the line, its type, and where in it that is."""
-        for what in {(o.symbol, o.start): o for o in objects}.values():
-            layout = self._addresses.layout(e.pid, what, [key.ip for key in hottest(e)])
-            if layout and 0 <= e.address + at - what.start < layout.size:
-                return what, layout, e.address + at - what.start
-        return None, None, 0
+    def _typed(self, e: Evidence, objects: Sequence[Object]) -> list[tuple[Object, Layout]]:
+        """The line's objects that have a type, each once."""
+        code = [key.ip for key in hottest(e)]
+        whole = {(what.symbol, what.start): what for what in objects}
+        known = [(what, self._addresses.layout(e.pid, what, code)) for what in whole.values()]
+        return [(what, layout) for what, layout in known if layout]
 
     def _hottest_bytes(self, e: Evidence) -> Iterator[tuple[SiteKey | None, int]]:
         """Sites with the byte of the line that they use, the hottest first; where no sample says,

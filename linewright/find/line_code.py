@@ -5,6 +5,7 @@ supports that remedy, and from declarations that the debug information has."""
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from linewright.elf.declarations import NAME
 from linewright.find.results import APART, ContendedMember, Hot, LayoutAdvice
@@ -32,43 +33,34 @@ _SEPARATED = {
 _BETWEEN = {"rust": ", … ", "go": "; … _ [{n}]byte; "}
 _INSIDE = {
     "c": ("struct {type} {{ … {inner}; … }};", "static {inner};"),
-    "c++": ("struct {type} {{ … {inner}; … }};", "static {inner};"),
     "rust": ("#[repr(align({n}))] struct Apart<T>(T); struct {type} {{ … {inner}, … }}", ""),
     "go": ("type {type} struct {{ … {inner}; … }}", "var {inner}"),
 }
-"""How members are written among others, and where the object is no structure."""
-_C_COPIES = "struct {{ alignas({n}) {value}; }} {name}[THREADS]"
-_C_PUBLISHED = "{own}; alignas({n}) {member}"
-_C_BESIDE = "{member}; alignas({n}) {following}"
-_C_SLEEPS = "{member}; pthread_mutex_t {name}_lock; pthread_cond_t {name}_changed"
-_LIBRARY_LOCK = "struct lw_rwlock {name}"
+"""How members are written among others, and where the object is no structure; here and below, C++
+has what C has where it has nothing of its own."""
 _MEMBERS = {
     "counting": {
-        "c": _C_COPIES,
-        "c++": _C_COPIES,
+        "c": "struct {{ alignas({n}) {value}; }} {name}[THREADS]",
         "rust": "{name}: [Apart<{of}>; THREADS]",
         "go": "{name} [threads]struct {{ {value}; _ [{n}]byte }}",
     },
     "written": {
-        "c": _C_PUBLISHED,
-        "c++": _C_PUBLISHED,
+        "c": "{own}; alignas({n}) {member}",
         "rust": "own_{member}, {name}: Apart<{of}>",
         "go": "{own}; _ [{n}]byte; {member}; _ [{n}]byte",
     },
     "lock": {
-        "c": _C_BESIDE,
-        "c++": _C_BESIDE,
+        "c": "{member}; alignas({n}) {following}",
         "rust": "{name}: Apart<{of}>, {following}",
         "go": "{member}; _ [{n}]byte; {following}",
     },
     "readers": {
-        "c": _LIBRARY_LOCK,
-        "c++": _LIBRARY_LOCK,
+        "c": "struct lw_rwlock {name}",
         "rust": "{name}: [Apart<std::sync::RwLock<()>>; THREADS]",
         "go": "{name} [threads]struct {{ sync.RWMutex; _ [{n}]byte }}",
     },
     "waits": {
-        "c": _C_SLEEPS,
+        "c": "{member}; pthread_mutex_t {name}_lock; pthread_cond_t {name}_changed",
         "c++": "{member}; std::mutex {name}_lock; std::condition_variable {name}_changed",
         "rust": "{name}: (std::sync::Mutex<{of}>, std::sync::Condvar)",
         "go": "{name} chan struct{{}}",
@@ -99,7 +91,6 @@ _USE = {
 }
 _READS = {
     "c": "of <linewright/rwlock.h>",
-    "c++": "of <linewright/rwlock.h>",
     "rust": "a reader takes its thread's lock, a writer takes all",
     "go": "a reader takes its own lock, a writer takes all",
 }
@@ -109,6 +100,11 @@ _WAITS = {
     "rust": "Condvar::wait_while, and notify_all by who stores",
     "go": "<-{name} waits, close({name}) ends all waits, once",
 }
+
+
+def _in(texts: dict[str, Any], language: str) -> Any:
+    """What there is for a language."""
+    return texts.get(language) or texts["c"]
 
 
 def code_text(hot: Hot, apart: int | None = None) -> str:
@@ -158,10 +154,10 @@ def _remedy(hot: Hot, apart: int) -> tuple[str, str] | None:
         return None
     if key == "lock" and not member.following:
         return None
-    shown = _among(member, _MEMBERS[key][member.language], apart)
+    shown = _among(member, _in(_MEMBERS[key], member.language), apart)
     use = _USE[key].format(
         name=member.name,
-        reads=_READS[member.language],
+        reads=_in(_READS, member.language),
         waits=_WAITS[member.language].format(name=member.name),
     )
     return _LANGUAGES[member.language], f"{shown} // {use}"
@@ -182,7 +178,7 @@ def _among(member: ContendedMember, template: str, apart: int) -> str:
         following=member.following,
         n=apart,
     )
-    outer = _INSIDE[member.language][not member.type]
+    outer = _in(_INSIDE, member.language)[not member.type]
     return outer.format(type=member.type, inner=inner, n=apart)
 
 

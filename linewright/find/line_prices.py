@@ -43,23 +43,15 @@ class Prices:
 
     def __init__(self, contexts: Sequence[Context], records: Sequence[Record]) -> None:
         emulated = {c.context_id for c in contexts if c.emulated}
-        alone: dict[str, list[Record]] = defaultdict(list)
-        contended: dict[str, list[Record]] = defaultdict(list)
-        for record in records:
-            cell = record.cell
-            if (
-                record.status != "ok"
-                or not record.window_ns
-                or cell.work_iters
-                or record.context_id in emulated
-                or not _as_in_programs(cell)
-            ):
-                continue
-            to = {"none": alone, "same_line": contended}.get(cell.contender)
-            if to is not None:
-                to[cell.form].append(record)
-        self._alone = {form: _price(records) for form, records in alone.items()}
-        self._contended = {form: _price(records) for form, records in contended.items()}
+        some: dict[tuple[str, str], list[Record]] = defaultdict(list)
+        for r in records:
+            known = r.status == "ok" and r.window_ns and r.context_id not in emulated
+            if known and not r.cell.work_iters and _as_in_programs(r.cell):
+                some[r.cell.contender, r.cell.form].append(r)
+        self._alone, self._contended = (
+            {form: _price(records) for (who, form), records in some.items() if who == contender}
+            for contender in ("none", "same_line")
+        )
         self.distance = _distance(contexts, records)
         """How far apart words have to lie here, where the records decide it."""
 
@@ -68,7 +60,12 @@ class Prices:
         return bool(self._alone.keys() & self._contended.keys())
 
     def ceiling(self, hot: Hot, arch: str) -> Ceiling | None:
-        """What the line could bring at most; None where its main site is not priced."""
+        """What an end of the line's contention could bring at most; None where its main site is not
+        priced, of a line that stays on one CPU at a time, and of a pair of lines where pairs were
+        not measured to disturb each other."""
+        apart = self.distance.needed if self.distance else LINE
+        if hot.verdict.stays or (hot.verdict.line_bytes == 128 and apart <= LINE):
+            return None
         atomic = [site for site in hot.sites if site.access == "atomic"]
         form = standing_for(atomic[0].instruction, arch) if atomic else ""
         alone, contended = self._alone.get(form), self._contended.get(form)
@@ -177,30 +174,16 @@ def from_files(
     models = [c for c in contexts if named and not here and c.simulated]
     known = {c.context_id for c in here or models}
     prices = Prices(here or models, [r for r in records if r.context_id in known])
-    if models:
-        return _of_a_model(prices, sorted({c.simulated for c in models}))
     if here:
         return prices, None
+    if models:  # what they are is said with every ceiling
+        names = sorted({c.simulated for c in models})
+        if len(names) > 1:
+            return None, note("several_models", ", ".join(names))
+        return (
+            (prices, note("of_a_model", *names)) if prices else (None, note("half_a_model", *names))
+        )
     few = len(files_read) <= MOST_NAMED
     where = f" in {' and '.join(files_read) if few else f'{len(files_read)} record files'}"
     again = f"linewright measure{place(on)}"
     return None, note("no_records", cpu_model, where if files_read else "", again)
-
-
-def _of_a_model(prices: Prices, names: list[str]) -> tuple[Prices | None, Remark | None]:
-    """Prices of a described machine, when nothing was measured on this one: what they are is said
-    with every ceiling."""
-    if len(names) > 1:
-        return None, note("several_models", ", ".join(names))
-    if not prices:
-        return None, note("half_a_model", names[0])
-    return prices, note("of_a_model", names[0])
-
-
-def ceiling_of(hot: Hot, prices: Prices | None, arch: str) -> Ceiling | None:
-    """What an end of the line's contention could bring; none of one that stays on one CPU at a
-    time, nor of a pair of lines where pairs were not measured to disturb each other."""
-    apart = prices.distance.needed if prices is not None and prices.distance else LINE
-    if prices is None or hot.verdict.stays or (hot.verdict.line_bytes == 128 and apart <= LINE):
-        return None
-    return prices.ceiling(hot, arch)

@@ -53,7 +53,9 @@ def object_text(what: Object, whole: bool = False) -> str:
             return f"thread-local {copy} of thread {what.thread}"
         case "heap" if what.allocator:
             at = "" if whole else f", + {what.offset}"
-            return f"heap block of {what.size} bytes allocated in {_allocation(what)}{at}"
+            called = f", called from {place_text(what.caller)}" if what.caller else ""
+            by = place_text(what.allocator) + called
+            return f"heap block of {what.size} bytes allocated in {by}{at}"
         case "heap":
             return "heap block, allocating call unknown"
         case "stack":
@@ -61,7 +63,9 @@ def object_text(what: Object, whole: bool = False) -> str:
         case "shared_mapping":
             return f"shared mapping ({what.file or 'anonymous'}){far}"
         case "mapping":
-            return f"anonymous memory, {_size(what.size)} mapped" + (far and f",{far}")
+            large = what.size >= 2**20
+            size = f"{what.size / 2**20:.0f} MiB" if large else f"{what.size // 1024} KiB"
+            return f"anonymous memory, {size} mapped" + (far and f",{far}")
         case _:
             return f"unknown memory at {what.offset:#x}"
 
@@ -109,23 +113,11 @@ _LAMBDA = re.compile(r"::(\{lambda\(|\$_\d|'lambda\d*')")
 _MADE_FOR = ("std::thread::_State_impl<", "std::_Function_handler<", "void* std::__")
 
 
-def _allocation(what: Object) -> str:
-    called = f", called from {place_text(what.caller)}" if what.caller else ""
-    return place_text(what.allocator) + called
-
-
-def _size(length: int) -> str:
-    return f"{length / 2**20:.0f} MiB" if length >= 2**20 else f"{length // 1024} KiB"
-
-
-_STAYS = {"by_turns": "shared by turns", "one_cpu": "shared, on one CPU"}
-
-
 def kind_text(hot: Hot) -> str:
     """The verdict in two or three words."""
     verdict = hot.verdict
     if verdict.stays:
-        return _STAYS[verdict.answer]
+        return "shared by turns" if verdict.answer == "by_turns" else "shared, on one CPU"
     if not verdict.sharing:
         return "read by several" if hot.kind == "read" else "alone"
     how = {"false": "false sharing", "lock": "lock"}.get(verdict.sharing, "true sharing")
@@ -148,36 +140,26 @@ def bytes_text(hot: Hot, program: str = "") -> list[str]:
         groups[tuple(touch.bytes)].append(touch)
     said = []
     for where, some in sorted(groups.items()):
-        spans = spans_text(where)
+        spans = ", ".join(f"{at}-{at + size - 1}" if size > 1 else f"{at}" for at, size in where)
         met = [f for f in hot.fields if any(_meets(f, *span) for span in where)]
         names = [f.name for f in sorted(met, key=lambda f: -f.share)]
         if names:
             more = f" and {len(names) - MOST_FIELDS} more" if len(names) > MOST_FIELDS else ""
             spans += f" ({', '.join(names[:MOST_FIELDS])}{more})"
-        uses = [(verb, [t for t in some if t.writes == writes]) for verb, writes in _VERBS]
-        who = ", ".join(_users(of, verb, named) for verb, of in uses if of)
-        said.append(f"bytes {spans}: {who}")
+        writers, readers = ([t for t in some if t.writes == writes] for writes in (True, False))
+        who = [_users(writers, "write", named)] * bool(writers)
+        who += [_users(readers, "read", named)] * bool(readers)
+        said.append(f"bytes {spans}: {', '.join(who)}")
     if hot.threads > len(touches):
         said.append(f"and {hot.threads - len(touches)} threads more")
     return said
 
 
-_VERBS = (("write", True), ("read", False))
-
-
 def _users(some: Sequence[Touch], verb: str, named: bool) -> str:
-    names = " ".join(_thread(t, named) for t in some[:4])
+    names = [f"{t.thread} ({t.name})" if named and t.name else f"{t.thread}" for t in some[:4]]
     more = f" and {len(some) - 4} more" if len(some) > 4 else ""
     many = len(some) > 1
-    return f"thread{'s' * many} {names}{more} {verb}{'s' * (not many)}"
-
-
-def _thread(touch: Touch, named: bool) -> str:
-    return f"{touch.thread} ({touch.name})" if named and touch.name else str(touch.thread)
-
-
-def spans_text(where: Sequence[tuple[int, int]]) -> str:
-    return ", ".join(f"{at}-{at + size - 1}" if size > 1 else f"{at}" for at, size in where)
+    return f"thread{'s' * many} {' '.join(names)}{more} {verb}{'s' * (not many)}"
 
 
 def _meets(field: FieldBytes, at: int, size: int) -> bool:
@@ -187,23 +169,16 @@ def _meets(field: FieldBytes, at: int, size: int) -> bool:
 def picture(touches: list[Touch], fields: Sequence[FieldBytes] = ()) -> str:
     """The 64 bytes: which thread, by its place among those named, uses each; `*` several of which
     one writes, `+` several that read, `-` a field that none was seen to use."""
-    named = {byte for f in fields for byte in range(f.offset, f.offset + f.bytes)}
-    users: list[list[int]] = [[] for _ in range(64)]
-    for number, touch in enumerate(touches):
-        for at, size in touch.bytes:
-            for byte in range(at, min(64, at + size)):
-                users[byte].append(number)
-    marks = [
-        ".-"[byte in named]
-        if not some
-        else "123456789abcdefg"[some[0]]
-        if len(some) == 1
-        else "*"
-        if any(touches[n].writes for n in some)
-        else "+"
-        for byte, some in enumerate(users)
-    ]
-    return "".join(marks)
+
+    def mark(byte: int) -> str:
+        users = [n for n, t in enumerate(touches) if any(0 <= byte - at < s for at, s in t.bytes)]
+        if not users:
+            return "-" if any(_meets(f, byte, 1) for f in fields) else "."
+        if len(users) == 1:
+            return "123456789abcdefg"[users[0]]
+        return "*" if any(touches[n].writes for n in users) else "+"
+
+    return "".join(map(mark, range(64)))
 
 
 def task_touches(hot: Hot) -> list[Touch]:
@@ -212,10 +187,6 @@ def task_touches(hot: Hot) -> list[Touch]:
         Touch(thread=number, name="", bytes=part, writes=True, reads=False)
         for number, part in enumerate(hot.tasks.parts[:MOST_USERS] if hot.tasks else ())
     ]
-
-
-def eights(marks: str) -> str:
-    return " ".join(marks[at : at + 8] for at in range(0, len(marks), 8))
 
 
 def advised_text(advised: LayoutAdvice, apart: int | None) -> str:

@@ -8,31 +8,19 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from linewright.errors import RunError
 from linewright.find import stream
-from linewright.find.addresses import Addresses, Heap, Stacks
+from linewright.find.addresses import Addresses, Stacks
 from linewright.find.decode import POINTER, STACK_POINTER, Decoder
 from linewright.find.evidence import LineEvidence
 from linewright.find.mapped_files import Files
 from linewright.find.space import PAGE, Spaces
-from linewright.find.stream import (
-    AnyLine,
-    Code,
-    End,
-    Failure,
-    LinkMap,
-    Map,
-    Off,
-    Sample,
-    Start,
-    StreamError,
-    Task,
-    ThreadBlock,
-    Tick,
-    Watch,
-)
 from linewright.find.watching import Watcher
+
+if TYPE_CHECKING:
+    from linewright.find.heap import HeapTable
 
 ASK_EVERY = 64
 """Samples between looks for lines to watch."""
@@ -48,15 +36,15 @@ thousands of places is decoded when it has ended, and delays the answer."""
 class SamplerOutput:
     """Everything that one run of the sampler said."""
 
-    start: Start
+    start: stream.Start
     files: Files = field(default_factory=Files)
-    end: End | None = None
+    end: stream.End | None = None
     spaces: Spaces = field(init=False)
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[stream.Sample] = field(default_factory=list)
     ticks: list[tuple[int, int]] = field(default_factory=list)
     """Time and CPU of every tick, where each CPU has one timer: the program's samples and those
     of whatever else ran."""
-    offs: list[Off] = field(default_factory=list)
+    offs: list[stream.Off] = field(default_factory=list)
     ended: dict[int, int] = field(default_factory=dict)
     """When threads left their CPUs, and when they ended."""
     lines: LineEvidence = field(init=False)
@@ -102,14 +90,14 @@ class SamplerOutput:
             return ""
         return f"exit code {self.exit_code}" if self.end.ending == "exit" else self.end.ending
 
-    def addresses(self, heap: Heap | None = None) -> Addresses:
+    def addresses(self, heap: HeapTable | None = None) -> Addresses:
         """What its addresses are."""
         return Addresses(self.spaces, self.stacks, heap)
 
-    def take(self, line: AnyLine) -> list[str]:
+    def take(self, line: stream.AnyLine) -> list[str]:
         """Put a line where it belongs; returns what follows from it for the sampler to do."""
         match line:
-            case Sample():
+            case stream.Sample():
                 self.samples.append(line)
                 if self.start.scope == "machine":
                     self.ticks.append((line.time_ns, line.cpu))
@@ -119,32 +107,33 @@ class SamplerOutput:
                     self.stacks.sample(line.pid, line.tid, line.registers)
                     self._decode_ahead(line)
                 self.spaces.process_of[line.tid] = line.pid
-            case Tick():
+            case stream.Tick():
                 self.ticks.append((line.time_ns, line.cpu))
-            case Off():
+            case stream.Off():
                 self.offs.append(line)
-            case Map() | Task() | Code() | ThreadBlock() | LinkMap():
+            case stream.SpaceLine():
                 self.spaces.take(line)
-                if isinstance(line, Task) and line.event == "exit":
-                    self.ended[line.tid] = line.time_ns
-                if isinstance(line, Task) and line.tid == line.pid:
-                    self.running[line.pid] = line.event != "exit"
-                if isinstance(line, Code):
+                if isinstance(line, stream.Code):
                     self.decoder.forget(line.pid, line.address // PAGE)
-            case Watch():
+                if isinstance(line, stream.Task):
+                    if line.event == "exit":
+                        self.ended[line.tid] = line.time_ns
+                    if line.tid == line.pid:
+                        self.running[line.pid] = line.event != "exit"
+            case stream.Watch():
                 self._add_pointer(self.spaces.process_of.get(line.tid, 0), line.tid, line.registers)
                 return self.watcher.outcome(line)
-            case End():
+            case stream.End():
                 self.end = line
-            case Failure():
+            case stream.Failure():
                 stream.fail(line)
             case _:
-                raise StreamError(
+                raise stream.StreamError(
                     f"the sampler wrote a {type(line).__name__} line, which no live run has"
                 )
         return []
 
-    def _decode_ahead(self, sample: Sample) -> None:
+    def _decode_ahead(self, sample: stream.Sample) -> None:
         """Decode the places that were met first, as far as time allows."""
         place = (sample.pid, sample.ip, sample.bits)
         if place not in self.places:
@@ -175,9 +164,9 @@ def gather(
     `show` now and then what there is."""
     parsed = stream.read(lines)
     first = next(parsed, None)
-    if isinstance(first, Failure):
+    if isinstance(first, stream.Failure):
         stream.fail(first)
-    if not isinstance(first, Start):
+    if not isinstance(first, stream.Start):
         raise RunError(
             "the sampler wrote nothing" if first is None else "the sampler's first line is no start"
         )
@@ -190,9 +179,14 @@ def gather(
             for request in gathered.take(line):
                 send(request)
             count = len(gathered.samples)
-            if watch and isinstance(line, Sample) and count >= FIRST_ASK and count % ASK_EVERY == 0:
+            if (
+                watch
+                and isinstance(line, stream.Sample)
+                and count >= FIRST_ASK
+                and count % ASK_EVERY == 0
+            ):
                 for request in gathered.watcher.requests():
                     send(request)
-    except StreamError as error:
+    except stream.StreamError as error:
         gathered.damaged = str(error)
     return gathered

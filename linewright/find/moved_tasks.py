@@ -15,7 +15,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from itertools import pairwise
+from operator import or_
 from typing import NamedTuple
 
 from linewright.analysis.intervals import wilson_score
@@ -92,7 +94,7 @@ def moved_tasks(uses: Iterable[BytesUsed]) -> tuple[Tasks | None, int]:
     ordered = sorted(uses)
     close, within_ns = _close(ordered)
     met, expected = Counter(one.shared_bytes(two) for one, two in close), _by_chance(ordered, close)
-    about = _shared(met, expected) or _union(expected)
+    about = _shared(met, expected) or reduce(or_, expected, 0)
     number = max(1, len(close))
     chance = _of(expected, about) / number
     if not 0 < chance < ALWAYS:
@@ -132,13 +134,6 @@ def _by_chance(
     return expected
 
 
-def _union(masks: Iterable[int]) -> int:
-    found = 0
-    for mask in masks:
-        found |= mask
-    return found
-
-
 def _of(counts: Counter[int], about: int) -> float:
     """What was counted in these bytes."""
     return sum(number for mask, number in counts.items() if mask & about)
@@ -147,13 +142,13 @@ def _of(counts: Counter[int], about: int) -> float:
 def _shared(met: Counter[int], expected: Counter[int]) -> int:
     """The bytes in which threads meet often, where they may use others apart."""
     bytes_ = [1 << at for at in range(LINE) if _of(met, 1 << at) >= FEWEST_MET]
-    return _union(b for b in bytes_ if _of(met, b) > SELDOM * _of(expected, b))
+    return sum(b for b in bytes_ if _of(met, b) > SELDOM * _of(expected, b))
 
 
 def _parts(masks: Iterable[int]) -> list[list[tuple[int, int]]]:
     """Masks that have bytes in common are of one part."""
     parts: list[int] = []
     for mask in set(masks) - {0}:
-        whole = mask | _union(one for one in parts if one & mask)
+        whole = reduce(or_, (one for one in parts if one & mask), mask)
         parts = [*(one for one in parts if not one & mask), whole]
     return sorted(map(runs, parts))

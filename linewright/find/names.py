@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import bisect
 import contextlib
-import json
 import os
 import re
 import shutil
@@ -89,19 +88,14 @@ class Names:
         """The file that an address belongs to: the mapping's own, or for .bss the one mapped below
         it."""
         found = self._spaces.find(pid, address)
-        if found is None:
-            return FileAddress("", address)
-        if is_file(found):
-            return FileAddress(found.path, address - self._base(pid, found))
-        # An anonymous mapping right behind a file's last one holds what its .bss needs beyond the
-        # file.
-        below = self._spaces.find(pid, found.start - 1)
-        if (
-            below is not None
-            and is_file(below)
-            and address - self._base(pid, below) < self._module(below.path).end
-        ):
-            return FileAddress(below.path, address - self._base(pid, below))
+        if found is not None and not is_file(found):
+            # An anonymous mapping right behind a file's last one holds what its .bss needs beyond
+            # the file.
+            found = self._spaces.find(pid, found.start - 1)
+        if found is not None and is_file(found):
+            own = address - self._base(pid, found)
+            if address < found.start + found.length or own < self._module(found.path).end:
+                return FileAddress(found.path, own)
         return FileAddress("", address)
 
     def _base(self, pid: int, mapping: Map) -> int:
@@ -145,19 +139,16 @@ class Names:
         """The function that an address lies in, by its file and beginning; -1 for the beginning
         where the file has no symbol there, and without a file the page."""
         where = self.where(pid, address)
-        symbols = self._module(where.path).functions if where.path else self._jit(pid)
-        symbol = lookup(symbols, where.address, slack=4096)
+        symbol = self._symbol(pid, where)
         if symbol is None:
             return where.path, -1 if where.path else where.address >> 12
         return where.path, symbol.address
 
-    def function(self, pid: int, address: int) -> range:
-        """Where the process has the function that an address lies in; empty where its file has no
-        symbol there."""
-        where = self.where(pid, address)
-        symbol = where.path and lookup(self._module(where.path).functions, where.address)
-        begin = address - where.address + symbol.address if symbol else 0
-        return range(begin, begin + symbol.size if symbol else 0)
+    def _symbol(self, pid: int, where: FileAddress) -> Symbol | None:
+        """The function that an address lies in."""
+        if not where.path:
+            return lookup(self._jit(pid), where.address)
+        return lookup(self._module(where.path).functions, where.address, slack=4096)
 
     def callers(self, sample: Sample) -> list[int]:
         """Return addresses above a sample, the innermost first. Where functions address their frame
@@ -261,35 +252,27 @@ class Names:
         """Function and source line of code; prepared addresses have a line, where the file has
         debug information."""
         where = self.where(pid, address)
-        if not where.path:
-            jitted = lookup(self._jit(pid), address)
-            if jitted is not None:
-                return CodeName("", jitted.name, "")
+        if not where.path and self._symbol(pid, where) is None:
             found = self._spaces.find(pid, address)
             self.unlisted.add(pid)
-            label = (
-                "code without a file"
-                if found is None or found.path in ("", "//anon")
-                else found.path
-            )
+            file = found is not None and found.path not in ("", "//anon")
+            label = found.path if file else "code without a file"
             return CodeName("", f"{label} at {address:#x}", "")
         function, source, _ = self._lines.get(where, SourceLine())
-        base = PurePath(where.path).name
-        if not function:
-            symbol = lookup(self._module(where.path).functions, where.address, slack=4096)
-            function = demangle(symbol.name) if symbol else f"{base}+{where.address:#x}"
-        return CodeName(base, function, source)
+        return CodeName(
+            PurePath(where.path).name, function or self.symbol(pid, address, True), source
+        )
 
     def inlined(self, pid: int, address: int) -> tuple[str, ...]:
         """The functions that were inlined at a prepared address, innermost first."""
         return self._lines.get(self.where(pid, address), SourceLine()).inlined
 
-    def symbol(self, pid: int, address: int) -> str:
-        """The function that an address lies in as every build calls it; without one the file."""
+    def symbol(self, pid: int, address: int, exact: bool = False) -> str:
+        """The function that an address lies in as every build calls it; without one the file, with
+        its own address there where that is to be `exact`."""
         where = self.where(pid, address)
-        functions = self._module(where.path).functions if where.path else self._jit(pid)
-        found = lookup(functions, where.address, slack=4096 if where.path else 0)
-        return demangle(found.name) if found else PurePath(where.path).name
+        found, file = self._symbol(pid, where), PurePath(where.path).name
+        return demangle(found.name) if found else file + f"+{where.address:#x}" * exact
 
     def variable(self, pid: int, address: int) -> StaticPlace | None:
         """Where in a file's static data an address lies; None where it is no file's."""
@@ -316,16 +299,11 @@ def _symbolise(tool: str | None, path: str, addresses: list[int]) -> dict[int, S
     if tool is None:
         return {}
     llvm = "symbolizer" in PurePath(tool).name
-    command = (
-        [tool, f"--obj={path}", "--output-style=JSON"]
-        if llvm
-        else [tool, "-a", "-i", "-f", "-C", "-e", path]
-    )
-    asked = "".join(f"{address:#x}\n" for address in addresses)
+    how = [f"--obj={path}", "--output-style=GNU"] if llvm else ["-f", "-C", "-e", path]
     try:
         done = subprocess.run(
-            command,
-            input=asked,
+            [tool, "-a", "-i", *how],
+            input="".join(f"{address:#x}\n" for address in addresses),
             capture_output=True,
             text=True,
             errors="replace",
@@ -334,52 +312,20 @@ def _symbolise(tool: str | None, path: str, addresses: list[int]) -> dict[int, S
         )
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    lines = done.stdout.splitlines()
-    return _from_llvm(lines, addresses) if llvm else _from_addr2line(lines, addresses)
+    return _source_lines(done.stdout.splitlines(), addresses)
 
 
-def _from_llvm(lines: list[str], addresses: list[int]) -> dict[int, SourceLine]:
-    found = {}
-    for address, line in zip(addresses, lines, strict=False):
-        try:
-            frames = json.loads(line).get("Symbol") or []
-        except (json.JSONDecodeError, AttributeError):
-            continue
-        found[address] = _user_line(
-            [
-                (
-                    frame.get("FunctionName", ""),
-                    f"{frame['FileName']}:{frame.get('Line', 0)}" if frame.get("FileName") else "",
-                )
-                for frame in frames
-            ]
-        )
-    return found
-
-
-def _user_line(frames: list[tuple[str, str]]) -> SourceLine:
-    """Of a chain of inlined functions with their lines, innermost first: the function that was not
-    inlined, and the innermost line that is of no system header; without one its own."""
-    lines = [source for _, source in frames if source and not source.endswith(":0")]
-    own = [source for source in lines if not _SYSTEM_SOURCE.search(source)]
-    inlined, (function, _) = frames[:-1], frames[-1] if frames else ("", "")
-    if "__rust_begin_short_backtrace" in function:  # what std::thread runs a closure in
-        mine = [f for f, at in inlined if not _SYSTEM_SOURCE.search(at)]
-        function = mine[-1] if mine else function
-    source = next(iter([*own, *lines[-1:]]), "")
-    return SourceLine(without_hash(function), source, tuple(without_hash(f) for f, _ in inlined))
-
-
-def _from_addr2line(lines: list[str], addresses: list[int]) -> dict[int, SourceLine]:
+def _source_lines(lines: list[str], addresses: list[int]) -> dict[int, SourceLine]:
+    """What a tool says of each address: the address, and a function and its line for each of those
+    that were inlined there, innermost first."""
     chains: list[list[str]] = []
     for line in lines:
         if line.startswith("0x"):
             chains.append([])
         elif chains:
             chains[-1].append(line)
-    found = {}
-    for address, chain in zip(addresses, chains, strict=False):
-        found[address] = _user_line(
+    return {
+        address: _user_line(
             [
                 (
                     "" if function == "??" else function.removesuffix(" (inlined)"),
@@ -388,4 +334,18 @@ def _from_addr2line(lines: list[str], addresses: list[int]) -> dict[int, SourceL
                 for function, source in zip(chain[::2], chain[1::2], strict=False)
             ]
         )
-    return found
+        for address, chain in zip(addresses, chains, strict=False)
+    }
+
+
+def _user_line(frames: list[tuple[str, str]]) -> SourceLine:
+    """Of a chain of inlined functions with their lines, innermost first: the function that was not
+    inlined, and the innermost line that is of no system header; without one its own."""
+    lines = [source for _, source in frames if source and not source.endswith((":0", ":?"))]
+    own = [source for source in lines if not _SYSTEM_SOURCE.search(source)]
+    inlined, (function, _) = frames[:-1], frames[-1] if frames else ("", "")
+    if "__rust_begin_short_backtrace" in function:  # what std::thread runs a closure in
+        mine = [f for f, at in inlined if not _SYSTEM_SOURCE.search(at)]
+        function = mine[-1] if mine else function
+    source = next(iter([*own, *lines[-1:]]), "")
+    return SourceLine(without_hash(function), source, tuple(without_hash(f) for f, _ in inlined))

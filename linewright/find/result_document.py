@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""A result of find as a document: the lines that travel, what they cost, what to do, and what this
-source is blind to."""
+"""A result of find as a document, and several as a section of the page: the lines that travel, what
+they cost, what to do, what threads wait for, and what this source is blind to."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 
 from linewright import numbers
+from linewright.errors import one_line
+from linewright.find import results
 from linewright.find.line_code import code_text
 from linewright.find.line_verdict import SELDOM_AT_ONCE
 from linewright.find.line_words import (
     advice,
     advised_text,
+    amount_text,
     blind_text,
     bytes_text,
     cost_text,
-    eights,
     gain_text,
     guard_text,
     kind_text,
@@ -23,22 +26,26 @@ from linewright.find.line_words import (
     movement_text,
     next_command,
     note_text,
+    object_text,
     picture,
     place,
+    place_text,
     site_text,
     tail,
     task_touches,
     tasks_text,
 )
-from linewright.find.results import APART, FENCES, Hot, Result, note
-from linewright.find.waiting_words import waiting_topic
+from linewright.find.results import APART, FENCES, Hot, Result, Wait, note
 from linewright.say.document import (
+    Column,
     Document,
+    Section,
     Sentence,
     TextTable,
     Topic,
     document_of,
     sentence_as_written,
+    table_of,
 )
 
 SHOWN = 5
@@ -56,6 +63,32 @@ WHY = {
 """Why nothing was seen, by the notes that say it in full; the first one that a run has."""
 _SITE_STAYS = {"one_cpu": ", on one CPU alone", "by_turns": ", by CPUs in turns"}
 """Of an instruction that uses a line on one CPU at a time, where others may move it."""
+
+PARTS = {
+    "preempted": "while the thread that they wait for was preempted",
+    "asleep": "while it was asleep",
+    "off": "while it was off its CPU, preempted or asleep",
+    "running": "while it ran, as none that could have it was off its CPU",
+    "handed": "while all that could have it ran this loop",
+    "open": "not known",
+}
+"""What a waiting thread was met in, by the fields of `Wait`."""
+REMEDIES = {
+    "preempted": "Run fewer threads than there are CPUs, let waiting threads sleep (a mutex), or "
+    "ask for more of the time slice while the lock is held (<linewright/slice.h>, Linux 7.0): most "
+    "of the wait is for a thread that the kernel has taken off its CPU.",
+    "asleep": "Move what sleeps (input and output, another lock) out of the section, or let "
+    "waiting threads sleep too (a mutex, a condition variable): most of the wait is for a thread "
+    "that itself waits for something else.",
+    "running": "Shorten the section, or split what it protects: most of the wait is for a thread "
+    "that runs at code where one thread at a time is ever met.",
+    "handed": "Let fewer threads fight for it, do more under it at a time, or use a lock whose "
+    "waiting threads look at words of their own: most of the wait is for the word itself on its "
+    "way from one thread to the next.",
+    "undecided": "Undecided what most of the wait is for; a longer run, or one beside less other "
+    "load, may tell.",
+}
+"""What to do, by the answer: one for each, and each for that cause alone."""
 
 
 def document(result: Result) -> Document:
@@ -97,6 +130,24 @@ def _of(lines: Sequence[Hot], text: str) -> Sentence:
     """A sentence that rests on these lines, named by their addresses; without any on the run."""
     names = [f"{hot.address:#x}" for hot in lines]
     return sentence_as_written(text, names, "lines" if names else "run")
+
+
+def waiting_topic(waits: Sequence[Wait]) -> Topic:
+    """The words that threads wait for, those with most time first."""
+    lines: list[Sentence] = []
+    for wait in waits:
+        what = object_text(wait.what) if wait.what else "a word"
+        at = f" in {place_text(wait.where)}" if wait.where else ""
+        parts = {name: getattr(wait, name) for name in PARTS}
+        said = [
+            f"{numbers.percent(part, False)} {PARTS[name]}"
+            for name, part in sorted(parts.items(), key=lambda item: (item[0] == "open", -item[1]))
+            if part >= 0.005
+        ]
+        share = numbers.share(wait.share) if wait.share else ""
+        text = f"{share}  {what}{at}: of that, {', '.join(said)}"
+        lines += [sentence_as_written(t, basis="run") for t in (text, REMEDIES[wait.answer])]
+    return Topic(name="waits", title="Waits for a word:", lines=lines, data=list(waits))
 
 
 def _alone(result: Result) -> Topic:
@@ -212,7 +263,8 @@ def _details(number: int, hot: Hot, result: Result) -> Topic:
     if hot.kind == "false" and hot.lines == 1 and hot.touches:
         users = "threads " + " ".join(str(t.thread) for t in hot.touches)
         marks = picture(task_touches(hot) or hot.touches, hot.fields)
-        lines.append(f"{eights(marks)}   1, 2, … are {'tasks' if hot.tasks else users}")
+        eights = " ".join(marks[at : at + 8] for at in range(0, len(marks), 8))
+        lines.append(f"{eights}   1, 2, … are {'tasks' if hot.tasks else users}")
     for site in hot.sites[:3]:
         share = f"{numbers.percent(site.share, False)}  " if hot.share is not None else ""
         alone = _SITE_STAYS.get(site.movement.answer, "") if site.movement else ""
@@ -231,4 +283,50 @@ def _details(number: int, hot: Hot, result: Result) -> Topic:
     title = f"{number}  {name}{at}: {kind_text(hot)}, {hot.certainty}"
     return Topic(
         name="line", title=title, lines=[_of([hot], text) for text in lines if text], data=hot
+    )
+
+
+_COLUMNS = {
+    "line": line_text,
+    "share of time": amount_text,
+    "kind": lambda hot: f"{kind_text(hot)}, {hot.certainty}",
+    "threads": lambda hot: str(hot.threads),
+    "bytes": lambda hot: "; ".join(bytes_text(hot)),
+    "sites": lambda hot: "; ".join(map(site_text, hot.sites[:3])),
+    "at most to gain": lambda hot: (
+        numbers.percent(hot.ceiling.gain.high, False) if hot.ceiling else numbers.ABSENT
+    ),
+    "what to do": advice,
+}
+COLUMNS = [
+    Column(name, lambda hot, text=text: one_line(text(hot)), text=True)
+    for name, text in _COLUMNS.items()
+]
+
+
+def section(paths: Sequence[str]) -> tuple[list[str], Section | None]:
+    """The results of `linewright find` among some files, and a section with a table for each."""
+    found = {path: results.read(path) for path in paths if results.is_result(path)}
+    if not found:
+        return [], None
+    notes = []
+    for result in found.values():
+        name = one_line(result.program)
+        said = [(f"{name}: {one_line(text)}", "run") for text in limits(result)]
+        said.append((f"{name}, {blind_text(result)}.", "rule"))  # its blind spots always
+        notes += [sentence_as_written(text, basis=basis) for text, basis in said]
+    return list(found), Section(
+        id="lines",
+        title="Lines that travel",
+        lead=sentence_as_written(
+            "Cache lines that several threads of a program use, the most expensive first, as "
+            "linewright find saw them. Shares are of the program's samples, with 95 % intervals; "
+            "gains are ceilings, not promises.",
+            basis="rule",
+        ),
+        blocks=[
+            table_of(one_line(f"{headline(result)} ({PurePath(path).name})"), COLUMNS, result.lines)
+            for path, result in found.items()
+        ],
+        notes=notes,
     )

@@ -428,7 +428,7 @@ class Result(Struct, forbid_unknown_fields=True, kw_only=True):
     arch: str
     seconds: float
     samples: U64
-    lost: U64
+    lost: U64 = 0
     threads: U64
     lines: list[Hot]
     """All that are shared, those that may travel first, then by cost."""
@@ -452,12 +452,12 @@ class Result(Struct, forbid_unknown_fields=True, kw_only=True):
     None where no record decides it, and the convention of 128 is advised."""
     waits: list[Wait] = []
     """Where every CPU is sampled, the words that threads wait for in loops, by the time there."""
-    alone: list[Hot]
+    alone: list[Hot] = []
     """Lines that one thread's atomics take time on: nothing travels, the operation itself costs."""
     helpers: list[HelperCall] = []
     """Of arm64 programs under the emulator: every call of an outline helper that was made, on
     whatever line, the most frequent first."""
-    overhead: float | None
+    overhead: float | None = None
     """Estimated share of the program's time that finding took in its own threads."""
     beside_s: float | None = None
     """CPU time of sampler and command while the program ran, in seconds: it is the program's loss

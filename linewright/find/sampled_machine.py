@@ -9,6 +9,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -22,9 +23,10 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 from linewright.errors import LinewrightError
 from linewright.find.results import Remark, note
 from linewright.run import probe_questions, programs
-from linewright.run.place import LOST, Place, open_place
+from linewright.run.place import LOST, open_place
 from linewright.run.process import Interrupts, end, start
 from linewright.run.programs import find_preload, finder
+from linewright.units import duration_text
 
 if TYPE_CHECKING:
     from linewright.find.heap import HeapTable
@@ -83,17 +85,64 @@ class SamplerPlace:
         return {} if self._place.far else os.environ
 
     def run(self, arguments: Sequence[str], program: Sequence[str], watch: bool) -> SamplerOutput:
-        return _run(
-            self._place, self._sampler, arguments, program, watch, self._ready, self._show,
-            self._output,
-        )  # fmt: skip
+        """Run the sampler, and that the program with our standard output (or another one) and
+        error: here with our input too, elsewhere with an empty one."""
+        place, words = self._place, [*arguments, *(["--", *program] if program else [])]
+        talk = self._talk_there if place.far else self._talk_here
+        with Interrupts() as interrupts, ExitStack() as stack:
+            process, lines, send = talk(words, stack)
+            stack.enter_context(interrupts.answered_by(send.stop))
+            began_ns = time.process_time_ns()
+            try:
+                for room in ("sources", "result_document"):
+                    import_module(f"linewright.find.{room}")
+                from linewright.find import live
 
-    def _ready(self) -> Files:
-        """What the reading begins with. The probe here, which takes 0.1 s to answer, is asked
-        beside it."""
-        if not self._place.far:
-            threading.Thread(target=self._ask_ahead, daemon=True).start()
-        return self.files
+                if not place.far:  # the probe here takes 0.1 s to answer
+                    threading.Thread(target=self._ask_ahead, daemon=True).start()
+                known = self.files
+                send("\n")  # the sampler waits for a request
+                gathered = live.gather(lines, send, watch, known, self._show)
+                gathered.reading_ns = 0 if place.far else time.process_time_ns() - began_ns
+                gathered.ended_by = interrupts.caught
+            finally:
+                send.close()  # a sampler that is still there ends for it
+                code = process.wait()
+        if gathered.end is None:
+            gathered.lost = place.far and code == LOST
+            there = " there" if place.far else ""
+            gathered.damaged = (
+                gathered.damaged
+                or (gathered.lost and place.link.lost)
+                or f"the sampler{there} ended with {code} before its last line"
+            )
+        return gathered
+
+    def _talk_here(self, words: Sequence[str], stack: ExitStack) -> _Talk:
+        receive, to = os.pipe()
+        commands, send = os.pipe()
+        given = [self._sampler, "--to", str(to), "--commands", str(commands), *words]
+        process = subprocess.Popen(given, pass_fds=(to, commands), stdout=self._output)
+        os.close(to)
+        os.close(commands)
+        return process, stack.enter_context(os.fdopen(receive, "rb")), _Sender(send)
+
+    def _talk_there(self, words: Sequence[str], stack: ExitStack) -> _Talk:
+        """Lines and requests have pipes of their own there, since the program has the standard
+        streams."""
+        place = self._place
+        lines, commands = (shlex.quote(f"{place.folder}/{name}") for name in ("lines", "commands"))
+        place.look(f"rm -f {lines} {commands} && mkfifo {lines} {commands}")
+        line = shlex.join([self._sampler, "--to", "4", "--commands", "5", *words])
+        to = f"{line} </dev/null 4>{lines} 5<>{commands}"
+        held = place.run_until_input_closes(to, to=commands)
+        process = start(held, own_session=True, stdout=self._output, stderr=None)
+        reading = place.shell(f"exec cat {lines}")
+        reader = start(reading, own_session=True, stdin=subprocess.DEVNULL, stderr=None)
+        stack.callback(end, reader)
+        send = _Sender(os.dup(process.stdin.fileno()))
+        process.stdin.close()
+        return process, reader.stdout, send
 
     def _ask_ahead(self) -> None:
         with suppress(LinewrightError):  # which is said where the answer is wanted
@@ -147,10 +196,11 @@ class SamplerPlace:
         return self._place.quota(pid).held_back_s
 
     def name_of(self, pid: int) -> str:
-        try:
-            return self._place.look(f"cat /proc/{pid}/comm").decode("utf-8", "replace").strip()
-        except LinewrightError:
-            return ""
+        """What a process is called, with its number."""
+        with suppress(LinewrightError):
+            said = self._place.look(f"cat /proc/{pid}/comm").decode("utf-8", "replace").strip()
+            return f"{said} ({pid})" if said else f"process {pid}"
+        return f"process {pid}"
 
     def notes(self) -> list[Remark]:
         return [note(why, path) for path, why in self.files.left_out.items()]
@@ -185,78 +235,49 @@ class _Sender:
         self._file.close()
 
 
-def _run(
-    place: Place,
-    sampler: str,
-    arguments: Sequence[str],
-    program: Sequence[str],
-    watch: bool,
-    files: Callable[[], Files],
-    show: Callable[[SamplerOutput], None],
-    output: TextIO | None = None,
-) -> SamplerOutput:
-    """Run the sampler at a place, and that the program with our standard output (or another one)
-    and error: here with our input too, elsewhere with an empty one."""
-    words = [*arguments, *(["--", *program] if program else [])]
-    talk = _talk_there if place.far else _talk_here
-    with Interrupts() as interrupts, ExitStack() as stack:
-        process, lines, send = talk(place, sampler, words, stack, output)
-        stack.enter_context(interrupts.answered_by(send.stop))
-        began_ns = time.process_time_ns()
-        try:
-            for room in ("sources", "result_document"):
-                import_module(f"linewright.find.{room}")
-            from linewright.find import live
-
-            known = files()
-            send("\n")  # the sampler waits for a request
-            gathered = live.gather(lines, send, watch, known, show)
-            gathered.reading_ns = 0 if place.far else time.process_time_ns() - began_ns
-            gathered.ended_by = interrupts.caught
-        finally:
-            send.close()  # a sampler that is still there ends for it
-            code = process.wait()
-    if gathered.end is None:
-        gathered.lost = place.far and code == LOST
-        there = " there" if place.far else ""
-        gathered.damaged = (
-            gathered.damaged
-            or (gathered.lost and place.link.lost)
-            or f"the sampler{there} ended with {code} before its last line"
-        )
-    return gathered
-
-
 _Talk = tuple[subprocess.Popen, BinaryIO, _Sender]
 """The sampler, the lines that it writes, and what takes requests to it."""
 
 
-def _talk_here(
-    place: Place, sampler: str, words: Sequence[str], stack: ExitStack, output: TextIO | None
-) -> _Talk:
-    receive, to = os.pipe()
-    commands, send = os.pipe()
-    given = [sampler, "--to", str(to), "--commands", str(commands), *words]
-    process = subprocess.Popen(given, pass_fds=(to, commands), stdout=output)
-    os.close(to)
-    os.close(commands)
-    return process, stack.enter_context(os.fdopen(receive, "rb")), _Sender(send)
+class SamplingProgress(ExitStack):
+    """Time and samples so far, shown while it is entered, on standard error if that is a terminal:
+    of a process that runs already one redrawn line, of a program that is started, which may print
+    there too, a line every few seconds."""
 
+    def __init__(
+        self, started: bool, seconds: float | None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__()
+        self._started, self._seconds, self._clock = started, seconds, clock
+        self._began, self._display, self._text = clock(), None, ""
 
-def _talk_there(
-    place: Place, sampler: str, words: Sequence[str], stack: ExitStack, output: TextIO | None
-) -> _Talk:
-    """Lines and requests have pipes of their own there, since the program has the standard
-    streams."""
-    lines, commands = (shlex.quote(f"{place.folder}/{name}") for name in ("lines", "commands"))
-    place.look(f"rm -f {lines} {commands} && mkfifo {lines} {commands}")
-    line = shlex.join([sampler, "--to", "4", "--commands", "5", *words])
-    held = place.run_until_input_closes(f"{line} </dev/null 4>{lines} 5<>{commands}", to=commands)
-    process = start(held, own_session=True, stdout=output, stderr=None)
-    reader = start(
-        place.shell(f"exec cat {lines}"), own_session=True, stdin=subprocess.DEVNULL, stderr=None
-    )
-    stack.callback(end, reader)
-    send = _Sender(os.dup(process.stdin.fileno()))
-    process.stdin.close()
-    return process, reader.stdout, send
+    def show(self, gathered: SamplerOutput) -> None:
+        """What there is; the display is imported when the sampler is at work, which is not to wait
+        for it."""
+        if not sys.stderr.isatty():
+            return
+        if self._display is None:
+            self._began = self._clock()
+            from linewright.show import progress
+
+            lines = progress.ProgressLines(self)
+            self._display = self.enter_context(lines if self._started else progress.fitting(self))
+        self._display.show(gathered)
+
+    def take(self, gathered: SamplerOutput) -> None:
+        """A step of the meter that the display asks."""
+        of = f" of {duration_text(self._seconds)}" if self._seconds else ""
+        self._text = (
+            f"sampling: {duration_text(self.elapsed_s)}{of}, {len(gathered.samples):,} samples"
+        )
+
+    @property
+    def share(self) -> float:
+        return min(1.0, self.elapsed_s / self._seconds) if self._seconds else 0.0
+
+    @property
+    def elapsed_s(self) -> float:
+        return self._clock() - self._began
+
+    def text(self) -> str:
+        return self._text

@@ -49,16 +49,32 @@ class SampleRequest(NamedTuple):
         return options + ([f"--for={self.seconds:g}"] if self.seconds else [])
 
 
-def sampled(request: SampleRequest, there: SamplerPlace) -> tuple[SamplerOutput, Result]:
-    """Sample a program or process and judge what was seen."""
-    table = None
+def sampled(
+    request: SampleRequest, there: SamplerPlace, records: str | None
+) -> tuple[SamplerOutput, Result]:
+    """Sample a program or process and judge what was seen, at the prices of a file of `records`,
+    without one of those that are at their usual place."""
+    table = heap = None
     if request.heap:
         there.refuse_sanitizer(request.command[0], "--heap")
         table = there.table()
     before_s = there.held_back_s(request.pid)
     gathered, said = _gathered(request, there, table)
     notes = [*_held_back(there.held_back_s(request.pid) - before_s, gathered), *said]
-    return gathered, _findings_of(request, gathered, there, table, notes)
+    from linewright.find import sources
+
+    if table is not None:
+        heap = there.blocks(table, gathered.spaces)
+        if heap.missing:
+            notes.append(note(heap.missing, heap.failure))
+        if heap.dropped:
+            notes.append(note("heap_dropped", heap.dropped))
+    name = request.command[0] if request.command else there.name_of(request.pid)
+    found = sources.findings_of(gathered, name, heap, notes)
+    known = prices_of(found, records, there)
+    sources.conclude(found, request.command, there.on, request.heap, *known)
+    found.notes += there.notes()
+    return gathered, found
 
 
 def _gathered(
@@ -105,26 +121,6 @@ def _environment(
     return [f"--env={text}" for text in (*assignments, *(f"{k}={v}" for k, v in more.items()))]
 
 
-def _findings_of(
-    request: SampleRequest,
-    gathered: SamplerOutput,
-    there: SamplerPlace,
-    table: str | None,
-    notes: list[Remark],
-) -> Result:
-    from linewright.find import sources
-
-    heap = None
-    if table is not None:
-        heap = there.blocks(table, gathered.spaces)
-        if heap.missing:
-            notes.append(note(heap.missing, heap.failure))
-        if heap.dropped:
-            notes.append(note("heap_dropped", heap.dropped))
-    name = request.command[0] if request.command else _name(there.name_of(request.pid), request.pid)
-    return sources.findings_of(gathered, name, heap, notes)
-
-
 def prices_of(
     found: Result, named: str | None, there: SamplerPlace
 ) -> tuple[Prices | None, list[Remark]]:
@@ -134,14 +130,8 @@ def prices_of(
     if not found.lines or found.lines[0].share is None:
         return None, []
     paths = [named] if named else sorted(glob.glob("results/*.jsonl"))
-    known, said = line_prices.from_files(
-        paths, there.cpu_model, named=named is not None, on=there.on
-    )
+    known, said = line_prices.from_files(paths, there.cpu_model, named is not None, there.on)
     return known, [said] if said else []
-
-
-def _name(name: str, pid: int) -> str:
-    return f"{name} ({pid})" if name else f"process {pid}"
 
 
 def period_us(cpus: int) -> float:

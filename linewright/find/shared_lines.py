@@ -157,9 +157,7 @@ class SharedLines:
 
     def alone(self) -> list[Hot]:
         """Lines on which one thread's atomics take at least a hundredth of the samples."""
-        found = self._lonely()
-        self._sites.prepare(found)
-        return [self._facts(_Found(e, "alone", "alone")) for e in found]
+        return [self._facts(_Found(e, "alone", "alone")) for e in self._lonely()]
 
     def _lonely(self) -> list[Evidence]:
         found = [

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from linewright.elf.outline_helpers import is_helper
 from linewright.find.addresses import Addresses
@@ -87,39 +87,26 @@ class Sites:
             movement=movement(uses, self._ticks) if uses else None,
         )
 
-    def _outside(self, sample: Sample) -> int:
-        """The first address on the stack that may be of a caller in no system library, or 0."""
-        names, pid = self._names, sample.pid
-        return next(
-            (
-                address
-                for address in (*sample.top, *sample.chain[1:])
-                if names.is_code(pid, address) and not names.is_system(pid, address)
-            ),
-            0,
-        )
-
     def _caller(self, key: SiteKey, e: Evidence) -> int:
         """For a site in a system library, in a header's function or an outline helper: the first
         return address outside of them, or 0."""
-        sample, helper = e.example(key), self._is_helper(key)
-        if key.caller and (helper or self._names.is_system(key.pid, key.ip)):
+        names, pid, sample, helper = self._names, key.pid, e.example(key), self._is_helper(key)
+        inside = helper or names.is_system(pid, key.ip)
+        if key.caller and inside:
             return key.caller + 1
-        if self._names.is_unlisted(key.pid, key.ip):
+        if sample is None or names.is_unlisted(pid, key.ip):
             return 0
-        if sample is not None and self._names.is_header(key.pid, key.ip):
-            return next((at for at in self._names.callers(sample) if self._is_own(key.pid, at)), 0)
-        if sample is None or not (helper or self._names.is_system(key.pid, key.ip)):
-            return 0
+
+        def outside(stack: Iterable[int]) -> Iterator[int]:
+            """What may be of callers in no system library."""
+            return (at for at in stack if names.is_code(pid, at) and not names.is_system(pid, at))
+
+        if names.is_header(pid, key.ip):
+            own = outside(names.callers(sample))
+            return next((at for at in own if not names.is_header(pid, at - 1)), 0)
         if helper and len(sample.registers) > 30:
             return sample.registers[30]
-        return self._outside(sample)
-
-    def _is_own(self, pid: int, address: int) -> bool:
-        """A return address in the program's own source."""
-        names = self._names
-        code = names.is_code(pid, address) and not names.is_system(pid, address)
-        return code and not names.is_header(pid, address - 1)
+        return next(outside((*sample.top, *sample.chain[1:])), 0) if inside else 0
 
     def _is_helper(self, key: SiteKey) -> bool:
         """An outline helper of arm64: what matters is where it is called from."""

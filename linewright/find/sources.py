@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from linewright.find import line_prices, moved_tasks
+from linewright.find import moved_tasks
 from linewright.find.evidence import Evidence, LineEvidence, collect, collect_near
 from linewright.find.line_prices import Prices
 from linewright.find.line_verdict import SELDOM_AT_ONCE
@@ -90,29 +90,25 @@ def _perhaps_shared(gathered: SamplerOutput) -> list[Evidence]:
     return list(counted.known.values())
 
 
-class Advice(NamedTuple):
-    """What prices and advice follow from, beside a line's facts."""
-
-    command: Sequence[str] = ()
-    on: str = "local"
-    """The machine that the program ran on."""
-    heap: bool = False
-    """Names of blocks were asked for already."""
-    prices: Prices | None = None
-    notes: Sequence[Remark] = ()
-    """What is said of the prices, or why there are none."""
-
-
-def conclude(found: Result, advice: Advice, notes: Sequence[Remark] = ()) -> Result:
-    """What was found, with each line's ceiling, and what commands that follow are made of."""
-    near = None if advice.prices is None else advice.prices.distance
+def conclude(
+    found: Result,
+    command: Sequence[str] = (),
+    on: str = "local",
+    heap: bool = False,
+    prices: Prices | None = None,
+    notes: Sequence[Remark] = (),
+) -> Result:
+    """What was found, with each line's ceiling, and what commands that follow are made of: `on`
+    names the machine, `heap`: names of blocks were asked for. `notes` are of the prices, or say why
+    there are none."""
+    near = None if prices is None else prices.distance
     for hot in found.lines:
-        hot.ceiling = line_prices.ceiling_of(hot, advice.prices, found.arch)
-    found.command = list(map(readable, advice.command))
-    found.on, found.heap = readable(advice.on), advice.heap
+        hot.ceiling = None if prices is None else prices.ceiling(hot, found.arch)
+    found.command = list(map(readable, command))
+    found.on, found.heap = readable(on), heap
     found.bytes_apart = near.needed if near else None
     measured = [note("apart_measured", near.needed, at_most(near.within))] if near else []
-    found.notes = [*found.notes, *measured, *advice.notes, *notes]
+    found.notes = [*found.notes, *measured, *notes]
     return found
 
 

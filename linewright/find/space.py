@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from linewright.find.mapped_files import Files
-from linewright.find.stream import AnyLine, Code, LinkMap, Map, Task, ThreadBlock
+from linewright.find.stream import Code, LinkMap, Map, SpaceLine, Task, ThreadBlock
 
 PAGE = 4096
 
@@ -82,7 +82,7 @@ class Spaces:
             for key in [key for key in self._code if key[0] == line.pid]:
                 del self._code[key]
 
-    def take(self, line: AnyLine) -> None:
+    def take(self, line: SpaceLine) -> None:
         """Whatever a line says of address spaces."""
         match line:
             case Map():
@@ -128,19 +128,12 @@ class Spaces:
     def read_code(self, pid: int, start: int, end: int) -> tuple[int, bytes]:
         """Code bytes known in [start, end): the longest run that reaches back from the end, and its
         address."""
-        pieces: list[bytes] = []
-        page = (end - 1) // PAGE
-        while page * PAGE + PAGE > start:
-            known = self._page(pid, page)
-            if known is None:
-                break
-            pieces.append(known)
-            page -= 1
-        if not pieces:
+        begin, data = (end - 1) // PAGE * PAGE + PAGE, b""
+        while begin > start and (known := self._page(pid, begin // PAGE - 1)):
+            begin, data = begin - PAGE, known + data
+        if not data:
             return end, b""
-        begin = (page + 1) * PAGE
-        data = b"".join(reversed(pieces))[: end - begin]
-        return (begin, data) if begin >= start else (start, data[start - begin :])
+        return max(begin, start), data[max(0, start - begin) : end - begin]
 
     def _page(self, pid: int, page: int) -> bytes | None:
         seen = pid

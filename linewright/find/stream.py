@@ -31,6 +31,10 @@ class Line(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_fi
     """What all lines of a stream have in common."""
 
 
+class SpaceLine(Line, frozen=True, kw_only=True):
+    """A line that says something of address spaces."""
+
+
 class Start(Line, frozen=True, kw_only=True, tag="start"):
     """The first line: what is sampled, how."""
 
@@ -63,7 +67,7 @@ class Start(Line, frozen=True, kw_only=True, tag="start"):
     time_ns: U64
 
 
-class Map(Line, frozen=True, kw_only=True, tag="map"):
+class Map(SpaceLine, frozen=True, kw_only=True, tag="map"):
     """A mapping that came into being, or that was there at the start."""
 
     time_ns: U64
@@ -80,7 +84,7 @@ class Map(Line, frozen=True, kw_only=True, tag="map"):
     shared: bool
 
 
-class Task(Line, frozen=True, kw_only=True, tag="task"):
+class Task(SpaceLine, frozen=True, kw_only=True, tag="task"):
     """A thread or process that was found, started, took a name, executed a program, or ended."""
 
     time_ns: U64
@@ -131,7 +135,7 @@ class Off(Line, frozen=True, kw_only=True, tag="off"):
     """It could have gone on: the kernel gave the CPU to another."""
 
 
-class Code(Line, frozen=True, kw_only=True, tag="code"):
+class Code(SpaceLine, frozen=True, kw_only=True, tag="code"):
     """A page of code as it lay in the process."""
 
     pid: U64
@@ -140,7 +144,7 @@ class Code(Line, frozen=True, kw_only=True, tag="code"):
     """Hexadecimal."""
 
 
-class ThreadBlock(Line, frozen=True, kw_only=True, tag="thread"):
+class ThreadBlock(SpaceLine, frozen=True, kw_only=True, tag="thread"):
     """Where a thread's own data lie; not of every thread. A later line of a thread says more than
     an earlier one."""
 
@@ -153,7 +157,7 @@ class ThreadBlock(Line, frozen=True, kw_only=True, tag="thread"):
     none of yet."""
 
 
-class LinkMap(Line, frozen=True, kw_only=True, tag="module"):
+class LinkMap(SpaceLine, frozen=True, kw_only=True, tag="module"):
     """A module that the dynamic linker has loaded, the program first: the first words of its own
     entry. glibc's symbols for debuggers say which of them is the module's number."""
 

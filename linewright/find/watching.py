@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from linewright.find.decode import NEAR, STACK_POINTER, Decoder
 from linewright.find.evidence import LINE, Evidence, LineEvidence, LinePlace, SiteKey
@@ -46,12 +45,8 @@ class Candidate:
     """In memory that processes can share."""
 
 
-class _TouchedBytes(NamedTuple):
-    """What a hit shows: bytes of the line, and whether they were written."""
-
-    offset: int
-    size: int
-    wrote: bool
+_Touched = tuple[int, int, bool]
+"""What a hit shows: offset and number of bytes of the line, and whether they were written."""
 
 
 @dataclass
@@ -62,7 +57,7 @@ class _Round:
     threads: list[int]
     reads: bool
     waiting: int = 0
-    hits: list[tuple[Watch, _TouchedBytes]] = field(default_factory=list)
+    hits: list[tuple[Watch, _Touched]] = field(default_factory=list)
 
 
 class Watcher:
@@ -222,10 +217,10 @@ class Watcher:
             return
         for watch, touch in round_.hits:
             round_.evidence.touch(watch.tid, *touch, self._now_ns)
-        if any(touch.wrote for _, touch in round_.hits):
+        if any(wrote for _, (_, _, wrote) in round_.hits):
             round_.evidence.watched = True
 
-    def _touch(self, watch: Watch, round_: _Round) -> _TouchedBytes | None:
+    def _touch(self, watch: Watch, round_: _Round) -> _Touched | None:
         """By the instruction, else as far as the watchpoint tells; None where the instruction's
         only access was elsewhere: a processor may name a second watchpoint beside the one that was
         met, which is the other thread's."""
@@ -237,10 +232,9 @@ class Watcher:
             if at is None:
                 continue
             if watch.address - operand.size < at < watch.address + watch.length:
-                wrote = operand.access != "read"
-                return _TouchedBytes(max(0, at - round_.address), operand.size, wrote)
+                return max(0, at - round_.address), operand.size, operand.access != "read"
             elsewhere = True
         # A string instruction stops at each of its own accesses, before it is done.
         if elsewhere and not self._decoder.mnemonic(pid, watch.ip).startswith("rep"):
             return None
-        return _TouchedBytes(watch.address - round_.address, watch.length, not watch.reads)
+        return watch.address - round_.address, watch.length, not watch.reads

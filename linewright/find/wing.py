@@ -4,6 +4,6 @@
 from linewright.wings import Wing
 
 WING = Wing(
-    page_section="linewright.find.page_section:section",
+    page_section="linewright.find.result_document:section",
     schemas="linewright.find.results:schemas",
 )

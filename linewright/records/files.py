@@ -25,6 +25,8 @@ LONGEST_LINE = 8 * 1024 * 1024
 memory."""
 MOST_BUCKET = (57 << 7) + 127
 """Histogram bucket of 2⁶⁴ - 1 ps: the last one that a probe has."""
+MOST_DEVIATION = 1e6
+"""Share of a time by which it may deviate; a probe writes a few hundredths."""
 
 U64_MAX = 2**64 - 1
 
@@ -112,6 +114,8 @@ def decode_line(data: bytes, where: str) -> Context | Record:
         _check_record(value, where)
         if value.made_of:
             learn(value.cell.form, value.made_of)
+    else:
+        _check_context(value, where)
     return _cleaned(value)
 
 
@@ -162,6 +166,13 @@ def _kind(data: bytes, where: str) -> str:
             f"{kind} of version {one_line(version)}, this program reads version {read}", where
         )
     return kind
+
+
+def _check_context(context: Context, where: str) -> None:
+    """What the shape alone cannot say: deviations are shares of a time."""
+    for name in ("work_linearity", "work_spread"):
+        if not 0 <= (getattr(context, name) or 0.0) <= MOST_DEVIATION:
+            raise UserError(f"{name} is no share of a time", where, "expected as 0.02 for 2 %")
 
 
 def _check_record(record: Record, where: str) -> None:

@@ -18,7 +18,6 @@ from linewright.show.output import note
 
 if TYPE_CHECKING:
     from linewright.find.results import Result
-    from linewright.say.document import Document
 
 ORDER = 10
 CONTEXT = {"ignore_unknown_options": False, "allow_interspersed_args": False}
@@ -91,8 +90,18 @@ def find(
         )
     if output and not os.path.isdir(os.path.dirname(output) or "."):
         raise UserError("No such directory", output, "expected a file in a folder that exists")
-    _one_source(command, pid)
-    before = _read(baseline, command, exact) if baseline else None
+    if bool(command) == (pid is not None):
+        what = "a program and --pid" if command else "no program named"
+        raise UserError(what, "find", "one of: linewright find -- PROGRAM [ARGS…], --pid PID")
+    if pid is not None and not 1 <= pid <= 2**22:
+        raise UserError(f"no process number: {pid}", "--pid", "allowed: 1 to 4194304")
+    before = None
+    if baseline:
+        # NumPy comes with it, for which the sampler would wait.
+        from linewright.find import guard, results
+
+        before = results.read(baseline)
+        guard.refuse(before, baseline, command[0] if command else "", exact)
     show = _Shown(as_json, output, before, baseline, fail_new)
     if prices is not None and not os.path.exists(prices):
         raise UserError("No such file or directory", prices, "expected a record file")
@@ -104,8 +113,33 @@ def find(
             "malloc can be interposed only in a program that is started",
         )
     if exact:
-        return show(_exact(command, pid, how_long, show.beside))
-    return _sampled((command or [], pid, seconds, heap), on, prices, show)
+        from linewright.find.exact import findings_of, run
+        from linewright.run.programs import find_preload
+
+        if pid or how_long or not command:
+            raise UserError(
+                "--exact takes a program, from its start to its end",
+                "find",
+                "linewright find --exact -- PROGRAM [ARGS…]",
+            )
+        seen, code = run(find_preload("exact"), command, show.beside)
+        return show(findings_of(seen, command, code))
+    from linewright.find.sampled_machine import SamplerPlace, SamplingProgress
+    from linewright.find.sampling import SampleRequest, sampled
+
+    request, progress = (
+        SampleRequest(command or [], pid, seconds, heap),
+        SamplingProgress(bool(command), seconds),
+    )
+    with closing(SamplerPlace(on, show.beside, progress.show)) as there:
+        with progress:
+            gathered, found = sampled(request, there, prices)
+        code = show(found)
+    if gathered.lost:
+        raise RunError(gathered.damaged)
+    if gathered.ended_by:
+        raise RunError(f"ended by {gathered.ended_by.name}; what was seen until then is shown")
+    return code
 
 
 class _Shown(NamedTuple):
@@ -127,6 +161,8 @@ class _Shown(NamedTuple):
 
         from linewright.find import guard
         from linewright.find.result_document import document
+        from linewright.show.output import console_for, print_json
+        from linewright.show.terminal import print_tables
 
         new = []
         if self.fail_new or self.before:
@@ -138,80 +174,13 @@ class _Shown(NamedTuple):
         why = guard.why_not(result) if code == INCOMPLETE else ""
         if self.output:
             guard.write(self.output, result, new, why)
-        _print(result, said, self.as_json)
+        if self.as_json:
+            print_json(result)
+        else:
+            print_tables(said, console_for(sys.stdout))
+        sys.stdout.flush()
+        if result.exit_code:
+            note(f"the program ended with exit code {result.exit_code}")
         if self.fail_new and os.environ.get("GITHUB_ACTIONS"):
             print(*guard.annotations(new, why), sep="\n", file=sys.stderr)
         return code
-
-
-def _sampled(
-    asked: tuple[list[str], int | None, float | None, bool],
-    on: str,
-    prices: str | None,
-    show: _Shown,
-) -> int:
-    from linewright.find import sampled_machine, sampling, sampling_progress
-
-    request = sampling.SampleRequest(*asked)
-    progress = sampling_progress.SamplingProgress(bool(request.command), request.seconds)
-    with closing(sampled_machine.SamplerPlace(on, show.beside, progress.show)) as there:
-        with progress:
-            gathered, found = sampling.sampled(request, there)
-        from linewright.find import sources
-
-        signal = gathered.ended_by
-        known = sampling.prices_of(found, prices, there)
-        advice = sources.Advice(request.command, on, request.heap, *known)
-        code = show(sources.conclude(found, advice, there.notes()))
-    if gathered.lost:
-        raise RunError(gathered.damaged)
-    if signal:
-        raise RunError(f"ended by {signal.name}; what was seen until then is shown")
-    return code
-
-
-def _read(path: str, command: list[str] | None, exact: bool) -> Result:
-    # NumPy comes with it, for which the sampler would wait.
-    from linewright.find import guard, results
-
-    before = results.read(path)
-    guard.refuse(before, path, command[0] if command else "", exact)
-    return before
-
-
-def _one_source(command: list[str] | None, pid: int | None) -> None:
-    if bool(command) == (pid is not None):
-        what = "a program and --pid" if command else "no program named"
-        raise UserError(what, "find", "one of: linewright find -- PROGRAM [ARGS…], --pid PID")
-    if pid is not None and not 1 <= pid <= 2**22:
-        raise UserError(f"no process number: {pid}", "--pid", "allowed: 1 to 4194304")
-
-
-def _exact(
-    command: list[str] | None, pid: int | None, how_long: str | None, output: TextIO | None
-) -> Result:
-    from linewright.find import exact, sources
-    from linewright.run.programs import find_preload
-
-    if pid or how_long or not command:
-        raise UserError(
-            "--exact takes a program, from its start to its end",
-            "find",
-            "linewright find --exact -- PROGRAM [ARGS…]",
-        )
-    found, exit_code = exact.run(find_preload("exact"), command, output)
-    findings = exact.findings_of(found, os.path.basename(command[0]), exit_code)
-    return sources.conclude(findings, sources.Advice(command))
-
-
-def _print(result: Result, said: Document, as_json: bool) -> None:
-    from linewright.show.output import console_for, print_json
-    from linewright.show.terminal import print_tables
-
-    if as_json:
-        print_json(result)
-    else:
-        print_tables(said, console_for(sys.stdout))
-    sys.stdout.flush()
-    if result.exit_code:
-        note(f"the program ended with exit code {result.exit_code}")

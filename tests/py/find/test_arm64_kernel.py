@@ -74,7 +74,7 @@ def result(lines: list[bytes]) -> Result:
     assert (
         gathered.start.arch == "arm64" and gathered.start.source == "timer" and not gathered.damaged
     )
-    return sources.conclude(sources.findings_of(gathered, "planted"), sources.Advice())
+    return sources.conclude(sources.findings_of(gathered, "planted"))
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_accesses_through_the_thread_register_need_the_threads_pointer() -> None
 def test_processes_that_run_the_same_code_are_decoded_once(monkeypatch) -> None:
     decoder = Decoder("x86_64", Bytes(bytes.fromhex("f0 48 ff 07 90")))
     one = decoder.operands(1, BASE + 4)
-    monkeypatch.setattr(decoder._arch, "backwards", None)  # would be called again
+    monkeypatch.setattr(decoder._own, "backwards", None)  # would be called again
     assert decoder.operands(2, BASE + 4) == one
 
 
@@ -254,7 +254,7 @@ def test_a_close_look_sees_what_the_wide_one_sees() -> None:
     some = [(f, path) for path in loaded for f in module(path).functions]
     function, path = max(some, key=lambda pair: pair[0].size)
     source = Bytes(content(path, function.address, min(function.size, 4000)))
-    starts = [i.address for i in Decoder("x86_64", source)._arch.forwards(source.code, BASE, 64)]
+    starts = [i.address for i in Decoder("x86_64", source)._own.forwards(source.code, BASE, 0)]
     wide, close = Decoder("x86_64", source), Decoder("x86_64", source)
     differ = 0
     for ip in starts[20:-20]:

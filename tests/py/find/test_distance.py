@@ -13,7 +13,7 @@ from linewright.find.line_prices import from_files
 from linewright.find.result_document import document, limits
 from linewright.find.results import LayoutAdvice, Movement
 from linewright.find.sampling import prices_of
-from linewright.find.sources import Advice, conclude
+from linewright.find.sources import conclude
 from linewright.say.document import render_all
 from support.analysis_samples import write
 from support.find_results import line, result, said_of
@@ -54,11 +54,11 @@ def test_the_remedy_names_the_measured_distance_or_that_it_is_a_convention() -> 
         assert f"(alignas({apart}), or padding)" in said_of(line("false"), apart=apart)[0]
         assert limits(result(line("false"), bytes_apart=apart)) == []
     assert "(alignas(128), or padding)" in said_of(line("false"))[0]
-    (note,) = limits(conclude(result(line("false")), Advice(["./p"])))
+    (note,) = limits(conclude(result(line("false")), ["./p"]))
     assert note.startswith("alignas(128)") and "linewright measure --plan spacing" in note
-    (note,) = limits(conclude(result(line("false")), Advice(["./p"], "ssh://host")))
+    (note,) = limits(conclude(result(line("false")), ["./p"], "ssh://host"))
     assert "linewright measure --on ssh://host --plan spacing" in note
-    assert limits(conclude(result(line("alone")), Advice(["./p"]))) == []
+    assert limits(conclude(result(line("alone")), ["./p"])) == []
 
 
 SHARD = LayoutAdvice(type="shard", bytes_before=24, bytes_after=128, count=8, aligned=[])
@@ -75,7 +75,7 @@ def test_records_beside_a_search_decide_remedy_layout_and_note(
     write(tmp_path / "results/spacing.jsonl", contexts, records)
     here = SimpleNamespace(cpu_model=contexts[0].cpu_model, on="local")
     findings = result(line("false", advised=SHARD))
-    found = conclude(findings, Advice(["./p"], "local", False, *prices_of(findings, None, here)))
+    found = conclude(findings, ["./p"], "local", False, *prices_of(findings, None, here))
     assert found.bytes_apart == (distance if not noise else None)
     text = " ".join(render_all([*document(found).evidence[0].lines, *document(found).of("limits")]))
     assert f"(alignas({distance}), or padding)" in text

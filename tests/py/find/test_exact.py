@@ -221,7 +221,7 @@ def listed(laps: int, takeovers: int, size: int = 4, of_header: int = 0) -> bool
     header = byte_mask(0, 16)
     run.take(encoded(Access(tid=1, ip=64, reads=0, writes=of_header, bytes=8 * of_header,
                             mask=header, written=header, takeovers=0, **common)))  # fmt: skip
-    found = exact.findings_of(run, "p", 0)
+    found = exact.findings_of(run, ["p"], 0)
     assert len(found.seldom) == (not found.lines), "the guard knows it either way"
     return bool(found.lines)
 

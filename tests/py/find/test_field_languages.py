@@ -155,7 +155,7 @@ def atomic(program: str, function: str) -> tuple[int, int, int]:
     arch = "x86_64"
     found = symbol(program, function)
     code = content(program, found.address, found.size)
-    for i in Decoder(arch, None)._arch.forwards(code, found.address, 64):
+    for i in Decoder(arch, None)._own.forwards(code, found.address, 0):
         for operand in i.operands:
             if operand.access == "atomic" and operand.base >= 0:
                 register = DWARF_REGISTERS[arch].index(operand.base)

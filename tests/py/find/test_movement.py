@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from linewright.analysis.intervals import wilson_score
-from linewright.find.line_prices import Prices, ceiling_of
+from linewright.find.line_prices import Prices
 from linewright.find.line_words import kind_text, movement_text
 from linewright.find.movement import Ticks, Use, movement, ran_at_once
 from linewright.find.result_document import document, headline
@@ -188,7 +188,7 @@ def test_a_line_that_stays_gets_no_remedy_no_ceiling_and_no_next_command() -> No
         said, step = said_of(hot(movement_), ["./program"])
         assert bool(step) == ends
         assert ("Count per CPU" in said) == ends
-        assert (ceiling_of(hot(movement_), prices, "x86_64") is not None) == ends
+        assert (prices.ceiling(hot(movement_), "x86_64") is not None) == ends
 
 
 def test_the_page_says_where_it_stays_and_how_it_moves() -> None:
@@ -224,7 +224,7 @@ def test_the_headline_counts_what_is_shown_and_a_pair_of_lines_gains_nothing() -
     pair = hot(MOVES, kind="alone", kind_128="false")
     assert headline(result(pair)).startswith(f"{none}, 1 more on 128-byte lines only, in")
     prices = Prices([], [])
-    assert ceiling_of(pair, prices, "x86_64") is None
+    assert prices.ceiling(pair, "x86_64") is None
     said = " ".join(render_all(document(result(pair)).evidence[0].lines))
     assert "The pair of lines moves between CPUs" in said and "The line moves" not in said
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from linewright.errors import UserError
 from linewright.find import line_words
-from linewright.find.line_prices import Prices, ceiling_of, from_files
+from linewright.find.line_prices import Prices, from_files
 from linewright.find.result_document import document
 from linewright.find.results import Hot, Movement, Site, ThreadShare, Touch
 from linewright.forms import standing_for
@@ -200,7 +200,7 @@ def test_a_line_that_stays_gains_nothing() -> None:
     stays = Movement(answer="by_turns", samples=100, cpus=2)
     for at_once, gains in ((0.9, False), (0.1, True)):
         line = hot(movement=stays, at_once=at_once)
-        assert (ceiling_of(line, prices, "x86_64") is not None) == gains
+        assert (prices.ceiling(line, "x86_64") is not None) == gains
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from linewright.find.result_document import document
-from linewright.find.sampling_progress import SamplingProgress
+from linewright.find.sampled_machine import SamplingProgress
 from linewright.show.terminal import print_tables
 from support import find_results
 

@@ -14,10 +14,10 @@ import msgspec
 import numpy as np
 import pytest
 
+from linewright.find.result_document import PARTS, REMEDIES, waiting_topic
 from linewright.find.results import Result, Wait, WaitAnswer
 from linewright.find.stream import Off
 from linewright.find.waiting import MachineTick, WordUse, judge
-from linewright.find.waiting_words import PARTS, REMEDIES, waiting_topic
 
 STEP, TICK, SLICE = 20_000, 1_000_000, 3_000_000
 """Of the simulated machine, its sampler and its scheduler, in ns."""

@@ -48,7 +48,7 @@ def said_of(
 
 def priced(*lines: Hot, **advice: object) -> Result:
     """A result with these lines, as the command completes it."""
-    return sources.conclude(result(*lines), sources.Advice(**advice))
+    return sources.conclude(result(*lines), **advice)
 
 
 def worded(printed: str | bytes) -> dict:
