@@ -31,6 +31,7 @@ SPIN = 8
 """Instructions behind a load within which a loop that waits jumps back."""
 _EQUAL = ("je", "jne", "sete", "setne", "b.eq", "b.ne", "cbz", "cbnz")
 """What acts on a comparison with one value."""
+_ZERO, _UNEQUAL = ("je", "cbz"), ("jne", "cbnz")
 _COMPARES = ("cmp", "test", "tst", "cmn", "add", "sub", "and", "inc", "dec", "or", "xor")
 """What decides a jump behind it."""
 _LONGEST = 15
@@ -206,6 +207,8 @@ class Decoder:
             return "" if first.name in _LEAVES else self._repeats(pid, first, behind)
         if _acts_at_zero(first, behind):
             return "zero"
+        if self.wait_loop(pid, ip):
+            return "waits"
         mine = _old_value(first)
         used = "takes" if first.name.startswith(_EXCHANGES) else "old value"
         for i in behind if first.name.startswith((*_OLD_VALUE, *_EXCHANGES)) else ():
@@ -217,11 +220,18 @@ class Decoder:
         return ""
 
     def wait_loop(self, pid: int, ip: int) -> WaitLoop | None:
-        """The loop that repeats a load until another thread stores; None where that is no such
-        load."""
+        """The loop that repeats a load, or an exchange, until another thread stores; None where
+        that is no such access."""
         first, *behind = self._ahead(pid, ip) or [None]
-        back = first and not first.atomic and _repeated(first, behind)
-        if not back or self._repeats(pid, first, behind) != "waits":
+        back = first and _repeated(first, behind)
+        if not back:
+            return None
+        if first.atomic:
+            ahead = self._ahead(pid, back.target)
+            waits = _tries([i for i in ahead if i.address <= back.address], first)
+        else:
+            waits = self._repeats(pid, first, behind) == "waits"
+        if not waits:
             return None
         last = back.address
         # The first jump back may lead to another try of an exchange, and the hint lie behind it.
@@ -233,6 +243,16 @@ class Decoder:
         body = [i for i in self._ahead(pid, back.target) if i.address <= last]
         counts = any(i.name in _STEPS and not i.operands for i in body)
         return WaitLoop(back.target, last, counts)
+
+    def hints(self, pid: int, function: int) -> bool:
+        """Whether a function begins with what a thread executes to wait."""
+        return any(i.name in _HINTS for i in self._ahead(pid, function))
+
+    def behind_call(self, pid: int, after: int) -> Iterator[Operand]:
+        """Accesses behind a call, by registers that functions leave as they are."""
+        for o in self.operands(pid, after):
+            if o.distance < 0 and not {o.base, o.index} & self._own.by_call:
+                yield o
 
     def _repeats(self, pid: int, load: _Instruction, behind: list[_Instruction]) -> Role:
         """Of a load that a short loop repeats: whether that waits for one word, or reads until it
@@ -333,8 +353,43 @@ def _acts_at_zero(first: _Instruction, behind: list[_Instruction]) -> bool:
     return False
 
 
-_OLD_VALUE, _EXCHANGES = ("lock xadd", "ldadd"), ("xchg", "swp")
+def _tries(loop: list[_Instruction], exchange: _Instruction) -> bool:
+    """Whether all rounds of a loop try the same exchange, which another thread's store lets
+    succeed: what it wants to find, and puts there, comes from no load.  A loop that loads the word,
+    too, waits at that load."""
+    others = [i for i in loop if i != exchange]
+    taken = exchange.written | ({0} if exchange.name == "lock cmpxchg" else set())
+    changed = taken.union(*(i.written for i in others))
+    if _registers(exchange) & changed or not exchange.name.startswith(_TRIES):
+        return False
+    for i in others:
+        if i.name in ("call", "bl", "blr") or _registers(i) & taken:
+            return False  # what was taken is worked on
+        if any(o.access != "read" for o in i.operands) or (i.operands and _same_place(i, exchange)):
+            return False
+    if exchange.name.startswith(_EXCHANGES):  # until it finds 0: a box is waited for to be filled
+        jump = next(i for i in loop[loop.index(exchange) :] if i.target)
+        back = loop[0].address <= jump.target <= loop[-1].address
+        return jump.name in (_UNEQUAL if back else _ZERO)
+    if exchange.name == "lock bts":
+        return True
+    renewed = {r for i in others for r in i.written}
+    used = exchange.read | taken
+    constant = all(
+        not i.operands and (not i.read & changed or _clears(i)) for i in others if i.written & used
+    )
+    return constant and taken <= renewed
+
+
+def _clears(i: _Instruction) -> bool:
+    """`xor %eax,%eax`, which reads nothing but by its name."""
+    return i.name == "xor" and i.value is None and i.read == i.written
+
+
+_OLD_VALUE, _EXCHANGES = ("lock xadd", "ldadd"), ("xchg", "lock xchg", "swp")
+_TRIES = (*_EXCHANGES, "lock cmpxchg", "cas", "lock bts")
 _LEAVES = ("call", "jmp", "ret")
+_HINTS = ("pause", "tpause", "yield", "isb", "sb", "wfe", "wfet")
 _STEPS = ("inc", "dec", "add", "sub", "adds", "subs", "lea")
 """What counts."""
 _LESS_ONE = {("cmp", 1), ("sub", 1), ("subs", 1), ("add", -1)}
@@ -343,9 +398,9 @@ _LESS_ONE = {("cmp", 1), ("sub", 1), ("subs", 1), ("add", -1)}
 def _repeated(load: _Instruction, behind: list[_Instruction]) -> _Instruction | None:
     """The jump among the instructions behind a load that leads back to it, or to before it, for
     what it read, where nothing in between writes to memory."""
-    loaded, decides = load.written, load.name.startswith(_COMPARES)
+    loaded, decides = load.written, load.name.startswith((*_COMPARES, "lock cmpxchg", "lock bts"))
     for i in (load, *behind):
-        if any(o.access != "read" for o in i.operands):
+        if any(o.access != "read" for o in i.operands) and not (i is load and i.atomic):
             return None
         if i.target and 0 <= load.address - i.target <= 4 * WINDOW:
             return i if decides or loaded & i.read else None
@@ -460,7 +515,7 @@ class _X86(_Arch):
         self._mask = (1 << bits) - 1
         self._known: dict[bytes, _Instruction] = {}
         self._sp = 7
-        self._by_call = frozenset((0, 2, 3, 4, 5, 10, 11, 12, 13))
+        self.by_call = frozenset((0, 2, 3, 4, 5, 10, 11, 12, 13))
 
     def stalls(self, instruction: _Instruction, distance: int) -> bool:
         return instruction.atomic and distance == 0
@@ -534,7 +589,7 @@ class _X86(_Arch):
         atomic = i.prefix[0] == x86_const.X86_PREFIX_LOCK or exchanges
         read, written = self._accessed(i)
         if i.group(x86_const.X86_GRP_CALL) or i.group(x86_const.X86_GRP_INT):
-            written |= self._by_call
+            written |= self.by_call
         return self._built(
             i,
             atomic,
@@ -593,7 +648,7 @@ class _Arm64(_Arch):
         wanted |= {"x29": 29, "fp": 29, "w29": 29, "x30": 30, "lr": 30, "w30": 30, "sp": 31}
         super().__init__(capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN, wanted)
         self._lite.skipdata = self._whole.skipdata = True
-        self._by_call = frozenset(range(19)) | {30}
+        self.by_call = frozenset(range(19)) | {30}
 
     def stalls(self, instruction: _Instruction, distance: int) -> bool:
         """The atomic instruction itself, or within an LL/SC loop whichever of its two halves is
@@ -618,7 +673,7 @@ class _Arm64(_Arch):
         if i.mnemonic in _COMPARES[:4]:  # Capstone lists the first as written
             read, written = read | written, frozenset()
         elif i.mnemonic in ("bl", "blr", "svc"):
-            written |= self._by_call
+            written |= self.by_call
         elif i.mnemonic.startswith(("swp", *_ARM64_ATOMIC[:8])):  # Capstone leaves it out
             written |= {self._registers.get(i.operands[1].reg, -2)}
         return self._built(

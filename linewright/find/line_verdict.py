@@ -179,9 +179,11 @@ def bystanders(touches: Sequence[Touch], threads: int) -> list[int]:
 
 def is_lock(sites: Sequence[Site]) -> bool:
     """Whether the functions that use it are a lock's, or its instructions a spin lock's: an
-    exchange takes it, and a load waits until that may succeed."""
-    waited = any(site.role == "waits" for site in sites)
+    exchange takes it, and a load waits until that may succeed, or the exchange itself."""
+    waits = [site for site in sites if site.role == "waits"]
+    waited = bool(waits)
     taken = any(s.role == "takes" or s.instruction.startswith(_EXCHANGES) for s in sites)
+    taken |= any(s.access == "atomic" for s in waits)
     return (waited and taken) or any(name in used_in(site) for site in sites for name in _LOCKS)
 
 

@@ -131,11 +131,11 @@ class Site(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     inlined: list[str] = []
     """The functions that were inlined there, innermost first."""
     role: Role = ""
-    """``waits``: a load that a short loop repeats until it reads something else; ``retries``: one
-    that is repeated until what it read is of use: a sequence that no writer changed meanwhile, a
-    cell whose turn has come; ``old value``: an atomic addition whose old value the code behind it
-    uses; ``takes``: an exchange whose old value is used, as a spin lock's; ``zero``: an atomic
-    subtraction after which something is done if zero is left."""
+    """``waits``: a load, or an exchange, that a short loop repeats until it finds something else;
+    ``retries``: a load that is repeated until what it read is of use: a sequence that no writer
+    changed meanwhile, a cell whose turn has come; ``old value``: an atomic addition whose old value
+    the code behind it uses; ``takes``: an exchange whose old value is used, as a spin lock's;
+    ``zero``: an atomic subtraction after which something is done if zero is left."""
     share: Share
     """Of the program's samples."""
     accesses: U64 = 0

@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import numpy as np
 
 from linewright.analysis.intervals import wilson_score
-from linewright.find.decode import Decoder, Operand
+from linewright.find.decode import Operand, WaitLoop
 from linewright.find.movement import LONGEST_TURN_NS, tick_numbers
+from linewright.find.names import ARM64_REGISTERS
 from linewright.find.results import Wait, WaitAnswer
 from linewright.find.space import Key, Spaces
 from linewright.find.stream import Off, Sample
@@ -35,6 +36,7 @@ from linewright.find.stream import Off, Sample
 if TYPE_CHECKING:
     from linewright.find.addresses import Addresses
     from linewright.find.live import SamplerOutput
+    from linewright.find.names import Names
 
 FEWEST = 50
 """Samples in loops that wait for a word before anything is said of it: a part of half of them has
@@ -47,6 +49,8 @@ MOST_WORDS = 3
 FEWEST_TIMES = 5
 """Different absences of a thread, or ends of a wait, that an answer rests on: ticks in one of them
 are no independent evidence."""
+SHORT = 64
+"""Bytes of code of a function that a loop calls to wait in."""
 MOSTLY = 0.5
 """Of the samples in such loops, the part that an answer must be shown to hold for."""
 FEWEST_PAIRS = 10
@@ -83,7 +87,7 @@ def waits_of(gathered: SamplerOutput, addresses: Addresses) -> list[Wait]:
     """The words that threads of a run wait for; none where not every CPU was sampled."""
     if gathered.start.scope != "machine":
         return []
-    found = _Waits(gathered)
+    found = _Waits(gathered, addresses.code)
     named = list(found.judged())
     addresses.code.prepare([(sample.pid, load.ip) for _, sample, load, _ in named])
     for wait, sample, load, address in named:
@@ -95,37 +99,55 @@ def waits_of(gathered: SamplerOutput, addresses: Addresses) -> list[Wait]:
 class _Waits:
     """The samples of a run, by the word that each waits for."""
 
-    def __init__(self, gathered: SamplerOutput) -> None:
+    def __init__(self, gathered: SamplerOutput, names: Names) -> None:
         self._gathered, self._samples = gathered, gathered.samples
+        self._decoder, self._names = gathered.decoder, names
+        self._loops: dict[tuple[int, int], WaitLoop | None] = {}
         self._offs = sorted(gathered.offs, key=lambda off: off.time_ns)
         self._ticks = sorted(gathered.ticks)
         self._words: dict[int, tuple[Key, bool]] = {}
         self._at: dict[int, Key] = {}
         self._loads: dict[Key, Counter[Operand]] = defaultdict(Counter)
         self._example: dict[Key, tuple[Sample, int]] = {}
-        self._find(gathered.decoder, gathered.spaces)
+        self._find(gathered.spaces)
 
-    def _find(self, decoder: Decoder, spaces: Spaces) -> None:
+    def _find(self, spaces: Spaces) -> None:
         """Find the samples in loops that wait, and those at atomic operations."""
         often = Counter((s.pid, s.ip, s.bits) for s in self._samples if s.bits and not s.kernel)
         least = max(3, RARE * len(self._samples))
         for number, s in enumerate(self._samples):
             if often[s.pid, s.ip, s.bits] < least:
                 continue
-            for o in decoder.operands(s.pid, s.ip, s.bits):
+            for o, at in self._accesses(s):
                 address = o.address(s.registers)
                 if address is None or not (o.sure or o.access == "read"):
                     continue
-                key = spaces.key(s.pid, address)
-                if o.sure:
-                    self._at[number] = key
-                    break
-                loop = decoder.wait_loop(s.pid, o.ip)
-                if loop and loop.first <= s.ip <= loop.last:
+                key, loop = spaces.key(s.pid, address), self._loop(s.pid, o.ip)
+                if loop and loop.first <= at <= loop.last:
                     self._words[number] = key, loop.counts
                     self._loads[key][o._replace(distance=0)] += 1
                     self._example.setdefault(key, (s, address))
                     break
+                if o.sure:
+                    self._at[number] = key
+                    break
+
+    def _accesses(self, s: Sample) -> Iterator[tuple[Operand, int]]:
+        """Accesses near a sample, and where the thread is among them: there, or in a function with
+        a hint that their code calls, which has kept nothing on the stack yet."""
+        for o in self._decoder.operands(s.pid, s.ip, s.bits):
+            yield o, s.ip
+        arm = len(s.registers) == ARM64_REGISTERS
+        after = s.registers[30] if arm else s.top[0] if s.top else 0
+        called = self._names.called(s.pid, after) if after else 0
+        if called and 0 <= s.ip - called <= SHORT and self._decoder.hints(s.pid, called):
+            for o in self._decoder.behind_call(s.pid, after):
+                yield o, after
+
+    def _loop(self, pid: int, ip: int) -> WaitLoop | None:
+        if (pid, ip) not in self._loops:
+            self._loops[pid, ip] = self._decoder.wait_loop(pid, ip)
+        return self._loops[pid, ip]
 
     def judged(self) -> Iterator[tuple[Wait, Sample, Operand, int]]:
         """The words that take most time, each with a sample there, its most frequent load, and its

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Threads that wait for a word in a loop, one cause for each name: what `linewright find` must say of it.
 //
-// waits CAUSE SECONDS: preempted (a competitor shares the CPU of a thread that often has the lock), section (one that runs
-// has it for long), asleep (it sleeps meanwhile), handed (nothing is done under it).
+// waits CAUSE SECONDS [LOCK]: preempted (a competitor shares the CPU of a thread that often has the lock), convoy (twice as
+// many threads as CPUs queue for it), section (one that runs has it for long), asleep (it sleeps meanwhile), handed (nothing
+// is done under it). LOCK: load (waiting threads read the word), exchange (they exchange it), call (they call a function
+// between two looks), ticket (the one that came first is next).
 #include <atomic>
 #include <csignal>
 #include <chrono>
@@ -16,6 +18,7 @@
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 extern "C" {
 alignas(256) std::uint32_t waited_word;
@@ -33,12 +36,41 @@ void hint() {
 #endif
 }
 
-void take() {
-    while (__atomic_exchange_n(&waited_word, 1, __ATOMIC_ACQUIRE))
-        while (__atomic_load_n(&waited_word, __ATOMIC_RELAXED))
+alignas(256) std::uint32_t next_ticket;
+
+bool taken() { return __atomic_exchange_n(&waited_word, 1, __ATOMIC_ACQUIRE); }
+bool seen() { return __atomic_load_n(&waited_word, __ATOMIC_RELAXED); }
+
+void by_load() {
+    while (taken())
+        while (seen())
             hint();
 }
-void release() { __atomic_store_n(&waited_word, 0, __ATOMIC_RELEASE); }
+void by_exchange() {
+    while (taken())
+        hint();
+}
+[[gnu::noinline]] void pause_for(unsigned *rounds) {
+    hint();
+    *rounds += 1;
+}
+void by_call() {
+    unsigned rounds = 0;
+    while (seen() || taken())
+        pause_for(&rounds);
+}
+void by_ticket() {
+    std::uint32_t mine = __atomic_fetch_add(&next_ticket, 1, __ATOMIC_RELAXED);
+    while (__atomic_load_n(&waited_word, __ATOMIC_ACQUIRE) != mine)
+        hint();
+}
+const std::map<std::string, void (*)()> locks = {
+    {"load", by_load}, {"exchange", by_exchange}, {"call", by_call}, {"ticket", by_ticket}};
+
+void release(void (*take)()) {
+    std::uint32_t next = take == by_ticket ? __atomic_load_n(&waited_word, __ATOMIC_RELAXED) + 1 : 0;
+    __atomic_store_n(&waited_word, next, __ATOMIC_RELEASE);
+}
 
 // Straight work of about this many ns, in registers: a tick of a timer falls into it as into any code.
 [[gnu::noinline]] void under_lock(unsigned ns) {
@@ -60,22 +92,25 @@ void stay_on(int cpu) {
 struct Cause {
     unsigned section_ns, outside_ns, asleep_us;
     bool competitor;
+    unsigned per_cpu = 1; // threads; of more than one none is kept on its CPU
 };
 const std::map<std::string, Cause> causes = {
     {"preempted", {20'000, 100'000, 0, true}},
+    {"convoy", {20'000, 20'000, 0, false, 2}},
     {"section", {200'000, 50'000, 0, false}},
     {"asleep", {2'000, 2'000, 2'000, false}},
     {"handed", {0, 0, 0, false}},
 };
 
-void work(const Cause &cause, int cpu) {
-    stay_on(cpu);
+void work(const Cause &cause, void (*take)(), int cpu) {
+    if (cause.per_cpu == 1)
+        stay_on(cpu);
     while (!stop.load(std::memory_order_relaxed)) {
         take();
         under_lock(cause.section_ns);
         if (cause.asleep_us)
             usleep(cause.asleep_us);
-        release();
+        release(take);
         outside(cause.outside_ns);
     }
 }
@@ -83,9 +118,10 @@ void work(const Cause &cause, int cpu) {
 } // namespace
 
 int main(int count, char **words) {
-    auto found = causes.find(count == 3 ? words[1] : "");
-    if (found == causes.end()) {
-        std::fprintf(stderr, "waits preempted|section|asleep|handed SECONDS\n");
+    auto found = causes.find(count >= 3 ? words[1] : "");
+    auto lock = locks.find(count == 4 ? words[3] : "load");
+    if (found == causes.end() || lock == locks.end()) {
+        std::fprintf(stderr, "waits preempted|convoy|section|asleep|handed SECONDS [load|exchange|call|ticket]\n");
         return 2;
     }
     pid_t competitor = found->second.competitor ? fork() : -1;
@@ -94,9 +130,10 @@ int main(int count, char **words) {
         while (true)
             hint();
     }
-    std::thread threads[2];
-    for (int i = 0; i < 2; i++)
-        threads[i] = std::thread(work, std::cref(found->second), i);
+    unsigned number = found->second.per_cpu == 1 ? 2 : found->second.per_cpu * std::thread::hardware_concurrency();
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < number; i++)
+        threads.emplace_back(work, std::cref(found->second), lock->second, i);
     std::this_thread::sleep_for(std::chrono::duration<double>(std::atof(words[2])));
     stop = true;
     for (std::thread &thread : threads)

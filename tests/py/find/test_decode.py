@@ -197,6 +197,8 @@ def test_a_stack_access_of_arm64_is_left_out() -> None:
         ("f048832f01 b801000000 c3", 0, ""),  # what is left does not matter
         ("8707 85c0 c3", 0, "takes"),  # xchg %eax,(%rdi); test %eax,%eax
         ("8707 b801000000 c3", 0, ""),  # a store that is a fence
+        ("8707 85c0 75fa c3", 0, "waits"),  # 1: xchg %eax,(%rdi); test %eax,%eax; jne 1b
+        ("31c0 8707 85c0 74f8 c3", 2, "takes"),  # until a box is filled: no lock
     ],
 )
 def test_what_an_access_is_for(code: str, at: int, role: str) -> None:
@@ -215,6 +217,27 @@ def test_what_an_access_is_for(code: str, at: int, role: str) -> None:
         ("48890e 48833f00 74f8 c3", 3, None),  # 1: mov %rcx,(%rsi); cmpq $0,(%rdi); je 1b+1
         ("488b07 4885c0 c3", 0, None),
         ("f0ff07 74fb c3", 0, None),  # 1: lock incl (%rdi); je 1b
+        ("8707 85c0 75fa c3", 0, (0, 4, False)),  # 1: xchg %eax,(%rdi); test %eax,%eax; jne 1b
+        ("31c0 f00fb10f 75f8 c3", 2, (0, 6, False)),  # 1: xor %eax,%eax; lock cmpxchg …; jne 1b
+        ("89d0 f00fb10f f390 75f6 c3", 2, (0, 8, False)),  # the same by mov, and a pause
+        ("8707 85c0 7404 f390 ebf6 c3", 0, (0, 8, False)),  # the same with a pause and a jump out
+        ("31c0 8707 85c0 74f8 c3", 2, None),  # until a box is filled, or that is emptied:
+        ("31c0 8707 85c0 7504 f390 ebf4 c3", 2, None),
+        ("f00fba2f00 72f9 c3", 0, (0, 5, False)),  # 1: lock btsl $0,(%rdi); jb 1b
+        # Tries that succeed as soon as nobody disturbs them: what was found is what is wanted next.
+        ("f00fb10f 75fa c3", 0, None),  # 1: lock cmpxchg %ecx,(%rdi); jne 1b
+        ("8d4801 f00fb10f 75f7 c3", 3, None),  # 1: lea 1(%rax),%ecx; lock cmpxchg …; jne 1b
+        ("8b07 8d4801 f00fb10f 75f5 c3", 5, None),  # the same, and the word is loaded anew
+        ("83f001 f00fb10f 75f7 c3", 3, None),  # 1: xor $1,%eax; lock cmpxchg …; jne 1b
+        ("8b16 89d0 f00fb10f 75f6 c3", 4, None),  # what is wanted comes from another word
+        # What was taken is worked on, and more is taken: no wait.
+        ("31c0 488707 4885c0 7407 e800000000 ebef c3", 2, None),
+        ("31c0 488707 4885c0 7406 488b4808 ebf0 c3", 2, None),
+        ("4883c708 488707 4885c0 75f4 c3", 4, None),  # a table is emptied
+        ("890e 8707 85c0 75f8 c3", 2, None),  # it stores
+        # s_lock() of PostgreSQL waits at the load, and takes by the exchange.
+        ("0fb603 84c0 75f9 4489e0 f08603 84c0 75ef c3", 0, (0, 15, False)),
+        ("0fb603 84c0 75f9 4489e0 f08603 84c0 75ef c3", 10, None),
     ],
 )
 def test_a_loop_that_waits_reaches_to_its_last_jump(code: str, at: int, loop) -> None:

@@ -295,12 +295,21 @@ def test_a_thread_that_has_ended_is_not_waited_for() -> None:
     assert judge(ticks, offs, {2: 1}, False, 550).asleep < 0.1
 
 
-@pytest.mark.parametrize("cause", ["preempted", "asleep"])
-def test_a_planted_cause_is_named(sampling, run, cause: str) -> None:
+PLANTED = [
+    ("preempted", "load", "preempted"),
+    ("preempted", "exchange", "preempted"),
+    ("preempted", "call", "preempted"),
+    ("asleep", "load", "asleep"),
+    ("convoy", "load", "preempted"),
+]
+
+
+@pytest.mark.parametrize(("planted", "lock", "cause"), PLANTED)
+def test_a_planted_cause_is_named(sampling, run, planted: str, lock: str, cause: str) -> None:
     """No other cause is, however loaded the machine; beside a load it may stay undecided."""
     program = sampling.with_name("find_waits")
     for seconds in ("1", "4", "16"):
-        done = run("--json", "--", program, cause, seconds)
+        done = run("--json", "--", program, planted, seconds, lock)
         assert done.returncode == 0, done.stderr
         found = msgspec.json.decode(done.stdout, type=Result)
         for wait in found.waits:
