@@ -105,6 +105,8 @@ def limits(session: Session, trial: TrialVerdict) -> list[Sentence]:
             text = f"{s.name}: the program's runs fall into separate modes: {modes}. No single"
             answer.append(_of([s.name], f"{text} number describes it."))
     ending = _WHY.get(trial.why, "It ended between two interim analyses, so nothing is claimed.")
+    if trial.why in _WHY and trial.rounds >= trial.planned:
+        ending = ""
     text = f"{trial.rounds} of {trial.planned} rounds were run. {ending}".rstrip()
     return [*answer, sentence(text, cells=[s.name for s in trial.settings], basis="settings")]
 

@@ -27,6 +27,7 @@ from linewright.compare import from_files
 from linewright.compare.compared_files import CompareOptions
 from linewright.errors import RunError, UserError
 from linewright.run.process import Interrupts
+from linewright.say import trial_document
 from linewright.say.document import render_all
 from linewright.trial import engine, named_settings, runner, trial_file, trial_place
 from linewright.trial.interim_analysis import fewest_rounds
@@ -119,11 +120,14 @@ def test_too_few_rounds_for_any_claim_are_told_beforehand(command):
             changes = dict(zip("abcdefgh", [0.0] + [0.5] * (settings - 1), strict=False))
             program = Synthetic(np.random.default_rng(2), changes, noise=1e-4, drift=0)
             names = list(changes)[:settings]
-            found = engine.run(session(names, planned_rounds=planned), program).verdict
+            asked = session(names, planned_rounds=planned)
+            found = engine.run(asked, program).verdict
             assert all(c.differs is (planned == enough) for c in found.comparisons), (
                 settings,
                 planned,
             )
+            said = render_all(trial_document.limits(asked, found))
+            assert f"{planned} of {planned} rounds were run." in said, "and nothing ended early"
     said = command(
         "trial",
         "--env",
