@@ -103,7 +103,9 @@ def member(layout: Layout, offset: int) -> Written | None:
                 continue
             if (name := name_of(part)).isidentifier() and not name.startswith("__") and language:
                 inner = referred(part, "DW_AT_type")
-                own = (_go if language == "go" else name_of)(of).partition("<")[0] or _unknown()
+                own = (_go if language == "go" else name_of)(of).partition("<")[0]
+                if not own or "{" in own:  # Go calls a type without a name by its members
+                    _unknown()
                 shown, declared = (_declared(inner, n, language) for n in (name, NAME))
                 return Written(language, own, shown, name, declared, (offset, size_of(inner)))
     except (*BROKEN, _Unknown):
@@ -151,7 +153,7 @@ def _rust(of: DIE) -> str:
 
 
 def _go(of: DIE) -> str:
-    return name_of(of).rpartition("/")[2].replace("main.", "") or _unknown()
+    return re.sub(r"(?:[\w.~-]+/)+", "", name_of(of)).replace("main.", "") or _unknown()
 
 
 def _plain(of: DIE, language: Language) -> str:

@@ -29,6 +29,9 @@ _LOCKS = (
     *("rwlock_unlock", "rdlock", "lock_shared", "wrlock"),
     *("mutex::futex::Mutex", "rwlock::futex::RwLock"),
 )
+_LOCK_TYPES = re.compile(
+    r"\bsync\.(RW)?Mutex\b|\bpthread_(mutex|rwlock|spinlock)_t\b|\bstd::\w*mutex\b|\b(Mutex|RwLock)<"
+)
 _EXCHANGES = ("lock cmpxchg", "cas")
 _COUNTING = ("lock add", "lock sub", "lock inc", "lock dec", "lock xadd", "ldadd", "stadd")
 _REFERENCES = re.compile(
@@ -88,7 +91,7 @@ def verdict_of(line: Hot) -> Verdict:
     sharing, answer, because = kind, line.movement.answer if line.movement else "not_seen", ""
     if kind == "true" and not wide:
         mixed = bystanders(line.touches, line.threads)
-        sharing = "lock" if is_lock(line.sites) else "mixed" if mixed else "true"
+        sharing = "lock" if line_is_lock(line) else "mixed" if mixed else "true"
     if answer == "open":
         answer, because = "undecided", "samples"
     elif answer in ("by_turns", "one_cpu"):
@@ -140,7 +143,7 @@ def _for_true_sharing(line: Hot) -> str:
     atomics = [s.instruction for s in sites if s.access == "atomic"]
     if use := lock_use(sites):
         return use
-    if is_lock(sites):
+    if line_is_lock(line):
         return "lock"
     counted = any(f.name.endswith(_REFERENCE_FIELDS) for f in line.fields)
     if atomics and (counted or any(_REFERENCES.search(used_in(site)) for site in sites)):
@@ -185,6 +188,12 @@ def is_lock(sites: Sequence[Site]) -> bool:
     taken = any(s.role == "takes" or s.instruction.startswith(_EXCHANGES) for s in sites)
     taken |= any(s.access == "atomic" for s in waits)
     return (waited and taken) or any(name in used_in(site) for site in sites for name in _LOCKS)
+
+
+def line_is_lock(line: Hot) -> bool:
+    """The same, or by the type of the field that threads contend for."""
+    typed = line.member is not None and _LOCK_TYPES.search(line.member.declared)
+    return bool(typed) or is_lock(line.sites)
 
 
 def waits_at(line: Hot) -> bool:

@@ -243,7 +243,7 @@ def movement_text(hot: Hot) -> str:
             f"{said}. One CPU was seen: {seen}" if movement.answer == "open" else f"{said}: {seen}"
         )
     ratio, seen = movement.changes, f"{of} change CPU"
-    within = f"{numbers.figure(movement.close_ns / 1000)} µs"
+    within = _short(movement.close_ns)
     if movement.close and (movement.answer == "moves" or movement.close.high < ratio.high):
         ratio = movement.close
         seen = f"pairs of samples of two CPUs within {within} occur"
@@ -251,12 +251,18 @@ def movement_text(hot: Hot) -> str:
     return f"{said}: {seen} {often} as often as with CPUs in random order"
 
 
+def _short(ns: int) -> str:
+    """A distance of samples."""
+    return f"{numbers.figure(ns / 1000)} µs" if ns < 1e6 else numbers.quantity(ns / 1e9, "s")
+
+
 def tasks_text(known: Tasks) -> str:
     """Whether threads use the same bytes at one time."""
     ratio = numbers.about_times(known.ratio.value, known.ratio.low, known.ratio.high)
-    within = f"{numbers.figure(known.within_ns / 1000)} µs"
+    within = _short(known.within_ns)
     seen = (
-        f"{known.pairs} pairs of samples of two threads within {within} meet in the same bytes "
+        f"{numbers.count(known.pairs, 'pair')} of samples of two threads within {within} meet in "
+        "the same bytes "
         f"{ratio} as often as at random"
     )
     return {

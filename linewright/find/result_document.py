@@ -250,10 +250,13 @@ def _table(lines: list[Hot]) -> TextTable:
 
 
 def _tasks_matter(hot: Hot) -> bool:
-    """Whether to say of threads or tasks: of a line that stays nothing follows, and that threads
-    use it at one time is said only where they were seen to."""
+    """Whether to say of threads or tasks: of a line that stays nothing follows, that threads use it
+    at one time is said only where they were seen to, and that this is undecided only where the
+    samples tell whether it moves."""
     seldom = hot.at_once is not None and hot.at_once < SELDOM_AT_ONCE
-    return not hot.verdict.stays and not (seldom and hot.tasks.answer == "threads")
+    if hot.verdict.stays or (seldom and hot.tasks.answer == "threads"):
+        return False
+    return hot.tasks.answer != "open" or hot.verdict.because != "samples"
 
 
 def _details(number: int, hot: Hot, result: Result) -> Topic:

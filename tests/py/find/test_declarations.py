@@ -51,7 +51,11 @@ import "sync/atomic"
 type inner struct{ a int64 }
 type shard struct { hits atomic.Int64; of inner; to *inner; few [4]int32; misses int64 }
 var shards [4]shard
-func main() { shards[1].hits.Add(1); println(shards[2].misses) }
+type table struct { by map[string]*atomic.Int64; made func(*atomic.Int64) int64 }
+var tables [2]table
+var nameless struct { total atomic.Int64; rest [4]int64 }
+func main() { shards[1].hits.Add(1); println(shards[2].misses)
+    println(tables[1].by, tables[1].made, nameless.total.Add(1)) }
 """
 PROGRAMS = {
     "c": (C, ["gcc", "-g", "-O1"], "main"),
@@ -110,6 +114,8 @@ def test_members_of_other_languages(layout) -> None:
          "misses: core::sync::atomic::AtomicU64"]),
         ("go", "main.shards", ["hits atomic.Int64", "of inner", "to *inner", "few [4]int32",
          "misses int64"]),
+        ("go", "main.tables", ["by map[string]*atomic.Int64", "made func(*atomic.Int64) int64"]),
+        ("go", "main.nameless", []),
     ):  # fmt: skip
         of = layout(language, name)
         found = [f.member for at in range(of.element) if (f := declarations.member(of, at))]

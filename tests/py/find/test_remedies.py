@@ -224,6 +224,16 @@ def test_of_a_word_with_one_writer_others_on_its_line_do_not_matter(layout) -> N
     assert both.verdict.advice[0] == "several" and "own_word" not in code_text(both)
 
 
+@pytest.mark.parametrize("language", PROGRAMS)
+def test_a_lock_is_one_by_its_type(layout, language) -> None:
+    """A plain access beside it met what threads want of it: copies of it would protect nothing."""
+    line = find_results.line(sites=[site("mov", "read")], touches=[touch(1), touch(2)])
+    for name, key in (("lock", "lock"), ("many", "lock"), ("word", "several")):
+        hot = replace(line, member=member(layout(language), name))
+        assert hot.verdict.advice[0] == key, hot.member
+        assert (hot.verdict.sharing == "lock") == (key == "lock")
+
+
 @pytest.mark.parametrize(
     ("sites", "key"),
     [
@@ -232,6 +242,7 @@ def test_of_a_word_with_one_writer_others_on_its_line_do_not_matter(layout) -> N
         ([site("mov", "read", role="waits"), site("xchg", role="takes")], "lock"),
         ([site("mov", "read", role="waits"), site("lock cmpxchg")], "lock"),
         ([site("mov", "read", role="waits"), site("xchg")], "waits"),
+        ([site("xchg", role="waits")], "lock"),
         ([site(), site("cmp", "read", role="waits", share=0.01)], "counting"),
         ([site("mov", "read", role="waits"), site("mov", "read", role="retries")], "retries"),
         ([site("mov", "read", role="waits"), site("mov", "read", role="retries", share=0.04)],
