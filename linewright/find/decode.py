@@ -261,6 +261,8 @@ class Decoder:
         if back is None:
             return ""
         body = [i for i in self._ahead(pid, back.target) if i.address <= back.address]
+        if load not in body:  # a jump into the middle of an instruction, as past a `lock`
+            return ""
         stable, computed = _address_in(load, body)
         if not stable:
             return "retries" if computed else ""
@@ -357,6 +359,8 @@ def _tries(loop: list[_Instruction], exchange: _Instruction) -> bool:
     """Whether all rounds of a loop try the same exchange, which another thread's store lets
     succeed: what it wants to find, and puts there, comes from no load.  A loop that loads the word,
     too, waits at that load."""
+    if exchange not in loop:
+        return False
     others = [i for i in loop if i != exchange]
     taken = exchange.written | ({0} if exchange.name == "lock cmpxchg" else set())
     changed = taken.union(*(i.written for i in others))
