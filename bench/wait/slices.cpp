@@ -58,10 +58,8 @@ int main() {
     std::printf("lw_slice_begin() and lw_slice_end() together, less the loop; this process: %s\n", why);
     show(available ? "extensions, as they are" : "no extensions", turns);
     if (!available) {
-        static uint8_t bytes[2];
-        lw__slice_none = 0;
-        lw__slice.inner = 0;
-        lw__slice.control = bytes;
+        alignas(4) static uint8_t bytes[4];
+        lw__slice.control = lw__slice.outer = bytes;
         show("extensions, none granted", turns);
     }
     return 0;

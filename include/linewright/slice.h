@@ -27,6 +27,7 @@
 #define LINEWRIGHT_SLICE_H
 
 #include <linewright/api.h>
+#include <linewright/arch/cpu.h>
 
 LW__HEADER_BEGINS
 
@@ -41,62 +42,80 @@ extern "C" {
 /* ---- a thread's sections; not for users ---- */
 
 struct lw__slice {
-    uint32_t inner; /* open sections that began within another one */
-    uint8_t refused; /* 1: the kernel did not enable this thread's extensions */
-    /* In the rseq area: [0] the request, [1] 1 while it is granted; the kernel clears either. NULL: not enabled. */
-    uint8_t *control;
+    uint8_t *control; /* where sections store: lw__slice_new, what `outer` is, or `within` */
+    uint8_t *outer; /* control bytes of the thread's rseq area; where it has no extensions, two bytes that no kernel reads: `none` */
+    uint32_t inner; /* open sections that count; as long as there are any, `control` is `within` */
+    uint8_t none[2] __attribute__((aligned(2)));
+    uint8_t within[2] __attribute__((aligned(2))); /* [1] is 1 */
 };
 extern LW_API __thread struct lw__slice lw__slice __attribute__((tls_model("initial-exec")));
 
-/* 1: no thread of this process can have extensions. 0 until the first section finds that. Relaxed on both sides: a thread that still reads
- * 0 finds the same. */
-LW_API extern uint32_t lw__slice_none;
+/* What `control` of a new thread points to; [1] is 1. */
+LW_API extern uint8_t lw__slice_new[2];
 
-/* Enables the calling thread's extensions; its control bytes, or NULL. */
-LW_API uint8_t *lw__slice_prepare(void);
-LW_API void lw__slice_yield(void);
+/* What the sections below leave to do where they find a byte set. */
+LW_API void lw__slice_begin_within(void);
+LW_API void lw__slice_end_within(void);
+
+/* Control bytes: [0] is the request, [1] is 1 while it is granted; the kernel clears either. Whether one is set; the request, where none is, which the kernel
+ * then leaves alone; the request taken back, and whether it was granted. */
+#if LW_HAVE_THREAD_WORDS
+/* Both bytes at once: the kernel comes before an instruction or behind it. Loads of two bytes and stores of one would wait for each other. */
+typedef uint16_t __attribute__((may_alias)) lw__slice_pair;
+LW_ALWAYS_INLINE bool lw__slice_is_open(uint8_t *control)
+{
+    return __atomic_load_n((lw__slice_pair *)(void *)control, __ATOMIC_RELAXED) != 0;
+}
+LW_ALWAYS_INLINE void lw__slice_ask(uint8_t *control)
+{
+    __atomic_store_n((lw__slice_pair *)(void *)control, (uint16_t)1, __ATOMIC_RELAXED);
+}
+LW_ALWAYS_INLINE bool lw__slice_take_back(uint8_t *control)
+{
+    bool granted;
+    __asm__ volatile("andw $0xff00, %[pair]"
+                     : "=@ccne"(granted), [pair] "+m"(*(lw__slice_pair *)(void *)control)
+                     :
+                     : "memory");
+    return granted;
+}
+#else
+LW_ALWAYS_INLINE bool lw__slice_is_open(uint8_t *control)
+{
+    return __atomic_load_n(control, __ATOMIC_RELAXED) || __atomic_load_n(control + 1, __ATOMIC_RELAXED);
+}
+LW_ALWAYS_INLINE void lw__slice_ask(uint8_t *control)
+{
+    __atomic_store_n(control, (uint8_t)1, __ATOMIC_RELAXED);
+}
+LW_ALWAYS_INLINE bool lw__slice_take_back(uint8_t *control)
+{
+    __atomic_store_n(control, (uint8_t)0, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a grant is seen behind it, or does not come */
+    return __atomic_load_n(control + 1, __ATOMIC_RELAXED) != 0;
+}
+#endif
 
 /* ---- sections ---- */
 
-/* An outermost section is a request and nothing else: two stores. A section counts where it finds a request, a grant or another section that counted;
- * the last one that did ends first. A handler leaves the count as it found it, so that load and store need not be one instruction, and asks for itself
+/* An outermost section is a request and nothing else. A section counts where it finds a request, a grant or another section that counted; the last one
+ * that did ends first. A handler leaves `control` and the count as it found them, so that load and store need not be one instruction, and asks for itself
  * alone. A grant comes with the request cleared and in no other way: neither byte set stays so until this thread asks. */
 LW_ALWAYS_INLINE void lw_slice_begin(void)
 {
-    if (!__atomic_load_n(&lw__slice_none, __ATOMIC_RELAXED)) {
-        struct lw__slice *own = &lw__slice;
-        uint8_t *control = own->control;
-        if (__builtin_expect(!control, 0))
-            control = lw__slice_prepare();
-        if (control) {
-            uint32_t inner = __atomic_load_n(&own->inner, __ATOMIC_RELAXED);
-            bool open =
-                inner || __atomic_load_n(control, __ATOMIC_RELAXED) || __atomic_load_n(control + 1, __ATOMIC_RELAXED);
-            if (__builtin_expect(open, 0))
-                __atomic_store_n(&own->inner, inner + 1, __ATOMIC_RELAXED);
-            else
-                __atomic_store_n(control, (uint8_t)1, __ATOMIC_RELAXED);
-        }
-    }
+    uint8_t *control = __atomic_load_n(&lw__slice.control, __ATOMIC_RELAXED);
+    if (__builtin_expect(lw__slice_is_open(control), 0))
+        lw__slice_begin_within();
+    else
+        lw__slice_ask(control);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
 LW_ALWAYS_INLINE void lw_slice_end(void)
 {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    struct lw__slice *own = &lw__slice;
-    uint8_t *control = own->control;
-    if (control) {
-        uint32_t inner = __atomic_load_n(&own->inner, __ATOMIC_RELAXED);
-        if (__builtin_expect(inner != 0, 0)) {
-            __atomic_store_n(&own->inner, inner - 1, __ATOMIC_RELAXED);
-        } else {
-            __atomic_store_n(control, (uint8_t)0, __ATOMIC_RELAXED);
-            __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a grant is seen behind it, or does not come */
-            if (__builtin_expect(__atomic_load_n(control + 1, __ATOMIC_RELAXED) != 0, 0))
-                lw__slice_yield(); /* for nothing where the kernel took the grant away since: no harm */
-        }
-    }
+    if (__builtin_expect(lw__slice_take_back(__atomic_load_n(&lw__slice.control, __ATOMIC_RELAXED)), 0))
+        lw__slice_end_within();
 }
 
 /* Whether the calling thread has extensions, which it enables where it can. `why`, if not NULL, becomes a sentence that says who grants them, or why there

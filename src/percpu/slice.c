@@ -26,11 +26,11 @@
 #define AUX_FEATURE_BYTES 27
 #define FIRST_BYTES 32 /* registrations of that many have no extensions, and kernels that have them say 33 */
 
-__thread struct lw__slice lw__slice __attribute__((tls_model("initial-exec")));
-uint32_t lw__slice_none;
+uint8_t lw__slice_new[2] __attribute__((aligned(2))) = {0, 1};
+__thread struct lw__slice lw__slice __attribute__((tls_model("initial-exec"))) = {.control = lw__slice_new, .within = {0, 1}};
 
 static bool verbose; /* since a handler must not read the environment */
-static const char *none_reason; /* stored before lw__slice_none is */
+static const char *none_reason; /* no thread of this process can have extensions */
 static const char no_area[] = "this thread has no registered rseq area";
 static const char not_enabled[] = "the kernel did not enable them for this thread (prctl)";
 
@@ -71,20 +71,22 @@ static const char *lacking(void)
 
 static uint8_t *none(const char *reason)
 {
-    __atomic_store_n(&none_reason, reason, __ATOMIC_RELEASE); /* pairs with the load in lw_slice_available() */
-    __atomic_store_n(&lw__slice_none, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&none_reason, reason, __ATOMIC_RELEASE); /* pairs with the loads */
     say(reason);
-    return NULL;
+    return lw__slice.none;
 }
 
-/* Through the kernel's own flags: where it says "available" the system call is known, and nowhere else is it made. */
+/* The calling thread's control bytes; NULL: not yet known. Through the kernel's own flags: where it says "available" the system call is known, and nowhere
+ * else is it made. */
 static uint8_t *prepare(void)
 {
     lw__percpu_start();
+    if (__atomic_load_n(&none_reason, __ATOMIC_ACQUIRE)) /* pairs with the store above */
+        return lw__slice.none;
     const char *reason = lacking();
     if (reason)
         return none(reason);
-    if (lw__slice.refused || !lw__rseq_thread_ready())
+    if (!lw__rseq_thread_ready())
         return NULL;
     char *area = lw__thread_pointer() + lw_percpu_rt.offset;
     uint32_t flags = __atomic_load_n((uint32_t *)(void *)(area + RSEQ_FLAGS),
@@ -93,34 +95,62 @@ static uint8_t *prepare(void)
         return none("this kernel was built or booted without them");
     if (!(flags & FLAG_ENABLED) &&
         syscall(SYS_prctl, PR_SLICE_EXTENSION, PR_SLICE_EXTENSION_SET, PR_SLICE_EXT_ENABLE, 0, 0)) {
-        lw__slice.refused = 1;
         say(not_enabled);
-        return NULL;
+        return lw__slice.none;
     }
-    return lw__slice.control = (uint8_t *)area + RSEQ_SLICE_CTRL;
+    return (uint8_t *)area + RSEQ_SLICE_CTRL;
 }
 
-uint8_t *lw__slice_prepare(void)
+/* False: sections of this thread do nothing as yet. */
+static bool prepared(void)
 {
-    int saved = errno;
-    uint8_t *control = lw__slice.control ? lw__slice.control : prepare();
-    errno = saved;
-    return control;
+    struct lw__slice *own = &lw__slice;
+    if (own->control == lw__slice_new) {
+        int saved = errno;
+        uint8_t *control = prepare(); /* twice where a handler interrupts it: the same */
+        errno = saved;
+        if (!control)
+            return false;
+        own->outer = control;
+        own->control = control;
+    }
+    return true;
 }
 
-void lw__slice_yield(void)
+void lw__slice_begin_within(void)
 {
-    int saved = errno;
-    syscall(NR_SLICE_YIELD);
-    errno = saved;
+    struct lw__slice *own = &lw__slice;
+    if (own->control == lw__slice_new) {
+        if (prepared())
+            lw_slice_begin();
+        return;
+    }
+    __atomic_store_n(&own->inner, own->inner + 1, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler in between ends with this count, and `within` */
+    __atomic_store_n(&own->control, own->within, __ATOMIC_RELAXED);
+}
+
+void lw__slice_end_within(void)
+{
+    struct lw__slice *own = &lw__slice;
+    if (own->control == own->within) {
+        __atomic_store_n(&own->inner, own->inner - 1, __ATOMIC_RELAXED);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler in between begins within, and ends with what `outer` is */
+        if (!own->inner)
+            __atomic_store_n(&own->control, own->outer, __ATOMIC_RELAXED);
+    } else if (own->control != lw__slice_new) {
+        int saved = errno;
+        syscall(NR_SLICE_YIELD); /* for nothing where the kernel took the grant away since: no harm */
+        errno = saved;
+    }
 }
 
 bool lw_slice_available(const char **why)
 {
-    bool available = lw__slice_prepare() != NULL;
+    bool known = prepared(), available = known && lw__slice.outer != lw__slice.none;
     if (why) {
-        const char *reason = __atomic_load_n(&none_reason, __ATOMIC_ACQUIRE);
-        *why = available ? "time slice extensions, on request" : reason ? reason : lw__slice.refused ? not_enabled : no_area;
+        const char *reason = __atomic_load_n(&none_reason, __ATOMIC_ACQUIRE); /* pairs with the store in none() */
+        *why = available ? "time slice extensions, on request" : reason ? reason : known ? not_enabled : no_area;
     }
     return available;
 }

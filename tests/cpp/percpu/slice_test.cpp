@@ -285,8 +285,10 @@ TEST_F(Granting, a_grant_at_any_instruction_is_given_back) {
     const itimerval often = {{0, 50}, {0, 50}}, never = {};
     ASSERT_EQ(setitimer(ITIMER_REAL, &often, nullptr), 0);
     unsigned outlived = 0;
-    while (yields < 200 || handled < 500) {
+    for (unsigned round = 0; yields < 200 || handled < 500; round++) {
         lw_slice_begin();
+        for (unsigned i = 0; i < round % 32; i++) // without work few signals come between the request and its end
+            __asm__ volatile("" : : : "memory");
         lw_slice_end();
         outlived += control()[0] || control()[1];
         control()[1] = 0;
@@ -405,7 +407,7 @@ TEST(Without, the_program_runs_and_is_told_once) {
     EXPECT_TRUE(!reason || std::strstr(why, reason)) << why;
     EXPECT_EQ(yields, 0);
     EXPECT_EQ(enabled, refusing ? 2 : 0) << "nothing is asked of a kernel that has none";
-    EXPECT_EQ(lw__slice_none, refusing ? 0u : 1u);
+    EXPECT_EQ(lw__slice.control, lw__slice.none);
 }
 
 } // namespace
