@@ -5,6 +5,7 @@
 #include "workload/request.hpp"
 
 #include <linewright/policy.h>
+#include <linewright/wait.h>
 
 #include <algorithm>
 #include <array>
@@ -31,17 +32,22 @@ int complain(int code, std::string what) {
 }
 
 // A comparison of settings must not run under another one than it asked for, so a setting that is refused ends the program. The
-// library's own constructor has this priority too and comes later in the link: its line, by which the default is used, is not printed.
-__attribute__((constructor(101))) void refuse_wrong_policy() {
+// library's own constructors have this priority too and come later in the link: their lines, by which the default is used, are not printed.
+__attribute__((constructor(101))) void refuse_wrong_settings() {
+    std::array<char, 512> why{};
+    const auto refuse = [](const char *name, const char *reason) {
+        std::fprintf(stderr, "linewright: %s: %s; nothing was run\n", name, reason);
+        std::_Exit(wrong_request);
+    };
     const char *text = std::getenv("LINEWRIGHT_ATOMICS");
-    if (!text || lw_policy_set(text) == 0)
-        return;
-    std::array<char, 320> why{};
     lw_policy policy;
-    const bool read = lw_policy_parse(text, &policy, why.data(), why.size()) == 0;
-    std::fprintf(stderr, "linewright: LINEWRIGHT_ATOMICS: %s; nothing was run\n",
-                 read ? "this CPU lacks the LSE atomics that it needs" : why.data());
-    std::_Exit(wrong_request);
+    if (text && lw_policy_set(text) != 0)
+        refuse("LINEWRIGHT_ATOMICS", lw_policy_parse(text, &policy, why.data(), why.size()) == 0
+                                         ? "this CPU lacks the LSE atomics that it needs"
+                                         : why.data());
+    text = std::getenv("LINEWRIGHT_WAIT");
+    if (text && lw_wait_set(text, why.data(), why.size()) != 0)
+        refuse("LINEWRIGHT_WAIT", why.data());
 }
 
 std::string policy() {
@@ -70,6 +76,9 @@ void declare(wire::Options &options, Request &request, bool &json) {
                  "now and then a critical section of this length, as a lock torture has them: 1us to 1s");
     options.number("--write-percent", request.write_percent, 0, 100, "rwlock: share of writers (default: 10)");
     options.number("--time-every", request.time_every, 1, 1'000'000, "one wait in N is timed, on average (default: 16)");
+    options.flag("--competitors", request.competitors,
+                 "another thread computes on each of the CPUs, at the same priority: holders are preempted");
+    options.flag("--slices", request.slices, "critical sections ask for time slice extensions: locks alone");
     options.flag("--json", json, "print JSON, for programs");
 }
 

@@ -5,6 +5,9 @@
 
 #include "wire/json.hpp"
 
+#include <linewright/slice.h>
+#include <linewright/wait.h>
+
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -92,6 +95,25 @@ std::string line(const char *label, const std::string &text) {
     return out + "\n";
 }
 
+std::string switches_text(const Result &r) {
+    const Switches &s = r.switches;
+    return print("%" PRIu64 " voluntary, %" PRIu64 " involuntary; the holder lost its CPU in ", s.voluntary, s.involuntary) +
+           (s.in_sections ? std::to_string(*s.in_sections) + " critical sections"
+                          : "an unknown number of critical sections");
+}
+
+std::string hint() {
+    char text[400];
+    lw_wait_describe(text, sizeof text);
+    return text;
+}
+
+std::string slices() {
+    const char *why = nullptr;
+    lw_slice_available(&why);
+    return why;
+}
+
 // What a thread waits for, by workload.
 const char *waiting(const std::string &kind) { return kind == "refcount" ? "get" : kind == "handoff" ? "turn" : "wait"; }
 
@@ -116,6 +138,12 @@ std::string as_text(const Options &o, const Result &r, const std::string &policy
                                     " timed, before and after the window too; the clock's own %s is in each)",
                                     ns_text(r.waits.p50_ns).c_str(), ns_text(r.waits.p99_ns).c_str(),
                                     ns_text(r.waits.longest_ns).c_str(), r.waits.timed, ns_text(r.waits.clock_ns).c_str()));
+    out += line("switches", switches_text(r));
+    if (!r.competed.empty())
+        out += line("competing", print("a thread on each of CPU %s, with %s of CPU time in the window",
+                                       cpus_text(r.competed).substr(0, 160).c_str(), ns_text(r.competitors_cpu_ns).c_str()));
+    if (o.slices)
+        out += line("slices", slices() + print("; %" PRIu64 " critical sections ended within one", r.granted));
     if (in_rounds(o))
         out += rounds_text(o, r.rounds);
     out +=
@@ -124,6 +152,7 @@ std::string as_text(const Options &o, const Result &r, const std::string &policy
         out += print(", %" PRIu64 " long holds of %s", r.long_holds, ns_text(o.long_hold_ns).c_str());
     out += std::string("\n  waiting     ") + (o.yields ? print("%u polls, then gives up the CPU", o.polls) : "polls alone") +
            "\n";
+    out += line("hint", hint());
     out += line("policy", policy);
     return out;
 }
@@ -142,6 +171,7 @@ std::string as_json(const Options &o, const Result &r, const std::string &policy
              {"seed", o.seed},
              {"polls", o.polls},
              {"yields", o.yields},
+             {"wait", hint()},
              {"policy", policy},
              {"interrupted", r.interrupted},
              {"seconds", r.seconds},
@@ -156,7 +186,14 @@ std::string as_json(const Options &o, const Result &r, const std::string &policy
                {"p99", r.waits.p99_ns},
                {"longest", r.waits.longest_ns},
                {"clock", r.waits.clock_ns}}},
+             {"switches", {{"voluntary", r.switches.voluntary}, {"involuntary", r.switches.involuntary}}},
              {"long_holds", r.long_holds}};
+    if (r.switches.in_sections)
+        out["switches"]["in_sections"] = *r.switches.in_sections;
+    if (!r.competed.empty())
+        out["competitors"] = {{"cpus", r.competed}, {"cpu_ns", r.competitors_cpu_ns}};
+    if (o.slices)
+        out["slices"] = {{"answer", slices()}, {"granted", r.granted}};
     if (o.kind == "rwlock")
         out["write_percent"] = o.write_percent;
     if (in_rounds(o)) {

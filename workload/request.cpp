@@ -155,6 +155,12 @@ Options resolve(const Request &request, const std::vector<unsigned> &allowed) {
     }
     if (!request.cpus.empty())
         options.cpus = parse_cpus(request.cpus, "--cpus");
+    const std::string locks[] = {"spinlock", "ticket", "mcs", "rwlock", "futex-lock-pi"};
+    if (request.slices && std::ranges::find(locks, options.kind) == std::end(locks))
+        refuse("--slices", options.kind + " has no critical section without system calls",
+               "spinlock, ticket, mcs, rwlock, futex-lock-pi");
+    options.competitors = request.competitors;
+    options.slices = request.slices;
     options.write_percent = request.write_percent;
     options.time_every = request.time_every;
     options.seed = request.seed;

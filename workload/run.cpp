@@ -14,6 +14,7 @@
 #include <memory>
 
 #include <sched.h>
+#include <sys/resource.h>
 
 namespace lw::workload {
 namespace {
@@ -136,6 +137,12 @@ double process_cpu_ns() {
     return static_cast<double>(spent.tv_sec) * 1e9 + static_cast<double>(spent.tv_nsec);
 }
 
+Switches thread_switches() {
+    rusage used{};
+    getrusage(RUSAGE_THREAD, &used);
+    return {static_cast<std::uint64_t>(used.ru_nvcsw), static_cast<std::uint64_t>(used.ru_nivcsw), {}};
+}
+
 Length length_of_iterations(std::uint64_t iterations) {
     return {iterations, iterations ? static_cast<double>(iterations) * iteration_ns() : 0};
 }
@@ -165,6 +172,11 @@ void sum_up(Result &result, const std::deque<Worker> &team, unsigned threads, do
         if (w.id < threads)
             all->merge(w.waits);
         result.long_holds += w.long_holds;
+        result.granted += w.granted;
+        result.switches.voluntary += w.switches.voluntary;
+        result.switches.involuntary += w.switches.involuntary;
+        if (w.switches.in_sections)
+            result.switches.in_sections = result.switches.in_sections.value_or(0) + *w.switches.in_sections;
         for (unsigned i = 0; i < violations; ++i)
             broken[i] += w.broken[i];
     }

@@ -2,6 +2,7 @@
 // Runs one workload over a team of threads: all run before the window opens, and after it closes every one is heard out.
 #pragma once
 
+#include "workload/competitors.hpp"
 #include "workload/worker.hpp"
 
 #include <algorithm>
@@ -13,11 +14,11 @@
 
 namespace lw::workload {
 
-// Pins the calling thread; false when the kernel refuses.
-bool pin_to(unsigned cpu);
-
 // CPU time of the whole process, ns.
 double process_cpu_ns();
+
+// Context switches of the calling thread so far.
+Switches thread_switches();
 
 // Figures and failures that need nothing of the workload itself.
 void sum_up(Result &result, const std::deque<Worker> &team, unsigned threads, double ns_per_tick);
@@ -29,15 +30,19 @@ public:
         patience_.polls = options.polls;
         patience_.yields = options.yields;
         patience_.abandoned = &abandoned_;
+        lw_wait_round_ps(); // measured before anybody waits
         for (unsigned id = 0; id < options.threads + Workload::extra_threads(options.threads); ++id)
             workers_.emplace_back(id, options_, patience_, stop_);
     }
 
     Result run() {
         Result result;
+        if (options_.competitors)
+            competitors_.start(result.competed = options_.cpus.empty() ? allowed_cpus() : options_.cpus);
         start();
         window(result);
         finish(result);
+        competitors_.stop();
         for (const Worker &w : workers_)
             if (w.id < options_.threads)
                 result.all_operations += w.operations;
@@ -72,8 +77,12 @@ private:
         while (!go_.load(std::memory_order_acquire)) // pairs with start()'s release
             std::this_thread::sleep_for(std::chrono::microseconds(200));
         w.running.store(true, std::memory_order_relaxed);
+        w.preemption.start();
+        const Switches before = thread_switches();
         while (workload_.once(w)) {
         }
+        const Switches after = thread_switches();
+        w.switches = {after.voluntary - before.voluntary, after.involuntary - before.involuntary, w.preemption.times()};
         w.finished.store(true, std::memory_order_relaxed);
     }
 
@@ -94,7 +103,7 @@ private:
     void window(Result &result) {
         const double end = now_ns() + options_.duration_s * 1e9;
         const Ops before = published();
-        const double opened = now_ns(), cpu = process_cpu_ns();
+        const double opened = now_ns(), cpu = process_cpu_ns(), others = competitors_.cpu_ns();
         const std::uint64_t ticks = lw_ticks_ordered();
         // On a machine so busy that none of the threads ran meanwhile, it stays open until one has: no rate is 0.
         const auto open = [&] {
@@ -103,7 +112,9 @@ private:
         while (open() && !interrupt_ && !all_finished())
             std::this_thread::sleep_for(std::chrono::duration<double, std::nano>(std::clamp(end - now_ns(), 1e5, 10e6)));
         const std::uint64_t ticks_taken = lw_ticks_ordered() - ticks;
-        const double closed = now_ns(), cpu_taken = process_cpu_ns() - cpu;
+        const double closed = now_ns();
+        result.competitors_cpu_ns = competitors_.cpu_ns() - others;
+        const double cpu_taken = process_cpu_ns() - cpu - result.competitors_cpu_ns;
         const Ops after = published();
         stop_.store(true, std::memory_order_relaxed);
         result.interrupted = interrupt_;
@@ -154,6 +165,7 @@ private:
     std::deque<Worker> workers_;
     std::vector<std::thread> threads_;
     double ns_per_tick_ = 0;
+    Competitors competitors_;
 };
 
 template <class Workload> Result run_team(const Options &options, const std::atomic<bool> &interrupt) {

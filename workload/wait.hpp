@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// How a thread waits for another: it polls, and after a number of polls in vain it yields its CPU between them.
+// How a thread waits for another: it polls, by the hint and with the back-off of LINEWRIGHT_WAIT, and after a number of polls in vain it yields its CPU
+// between them.
 #pragma once
 
-#include <linewright/relax.h>
+#include <linewright/wait.h>
 
 #include <atomic>
 
@@ -12,8 +13,8 @@ namespace lw::workload {
 
 // What every wait of a run goes by; written before the threads start.
 struct Patience {
-    unsigned polls = 100;                         // before the CPU is given up, or between two reads of `abandoned`
-    bool yields = true;                           // give up the CPU at every further poll
+    unsigned polls = 100; // before the CPU is given up, or between two reads of `abandoned`
+    bool yields = true; // give up the CPU at every further poll
     const std::atomic<bool> *abandoned = nullptr; // set when the run is stuck: threads that still wait leave
 };
 
@@ -24,7 +25,7 @@ public:
     // To be called after a poll that failed. False: leave without what was waited for, the run was given up.
     bool again() {
         if (++polls_ < patience_.polls) {
-            lw_relax();
+            lw_backoff_wait(&backoff_);
             return true;
         }
         if (patience_.yields)
@@ -38,6 +39,7 @@ public:
 private:
     const Patience &patience_;
     unsigned polls_ = 0;
+    lw_backoff backoff_{LW_BACKOFF_NONE, 0, 0, 0}; // unless the setting says another kind
 };
 
 } // namespace lw::workload

@@ -4,9 +4,11 @@
 
 #include "wire/histogram.hpp"
 #include "workload/locks.hpp"
+#include "workload/preemption.hpp"
 #include "workload/workload.hpp"
 
 #include <linewright/arch/measure.h>
+#include <linewright/slice.h>
 
 #include <algorithm>
 #include <array>
@@ -77,6 +79,9 @@ struct alignas(apart) Worker {
 
     // The critical section's length; now and then a long one, as a lock torture has them.
     void hold() {
+        if (options.slices)
+            lw_slice_begin();
+        preemption.from_here();
         if (options.yield_inside)
             sched_yield();
         if (until_long_hold && --until_long_hold == 0) {
@@ -87,10 +92,15 @@ struct alignas(apart) Worker {
         } else {
             compute(options.critical.iterations);
         }
+        preemption.to_here();
     }
 
     // Operation done: publish it, then compute what is not exclusive.
     void done() {
+        if (options.slices) {
+            granted += lw__slice.outer && lw__slice.outer[1] != 0;
+            lw_slice_end();
+        }
         ++operations;
         published.store(operations, std::memory_order_relaxed); // read by the thread that opens and closes the window
         compute(options.parallel.iterations);
@@ -112,6 +122,9 @@ struct alignas(apart) Worker {
     std::uint64_t until_timed = 1, until_long_hold = 0, long_holds = 0;
     std::uint64_t operations = 0;
     std::array<std::uint64_t, violations> broken{};
+    Preemption preemption;
+    Switches switches;
+    std::uint64_t granted = 0;
     wire::Histogram waits;
     alignas(apart) std::atomic<std::uint64_t> published{0};
     std::atomic<bool> running{false}, finished{false};

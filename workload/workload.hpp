@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -33,9 +34,18 @@ struct Options {
     std::uint64_t seed = 1;
     unsigned polls = 10'000;     // a waiting thread's, before it gives up its CPU
     bool yields = true;          // whether it gives it up at all
+    bool competitors = false;    // on each of the CPUs another thread computes meanwhile
+    bool slices = false;         // critical sections ask for time slice extensions
     // Not on the command line:
     double stall_s = 30;         // without any progress for so long at the end, the run is given up as stuck
     bool yield_inside = false;   // the holder gives up the CPU in every section: what a broken lock does not survive
+};
+
+// Of all threads, from their start to their end.
+struct Switches {
+    std::uint64_t voluntary = 0, involuntary = 0;
+    std::optional<std::uint64_t>
+        in_sections; // critical sections in which the holder lost its CPU; not known on every kernel
 };
 
 struct Waits {
@@ -67,6 +77,10 @@ struct Result {
     double cpu_ns = 0;                     // CPU time of all threads per operation
     double fairness = 0;                   // Jain's index of per_thread: 1 all alike, 1/threads one has all
     Waits waits;
+    Switches switches;
+    std::vector<unsigned> competed;        // the CPUs with a competitor
+    double competitors_cpu_ns = 0;         // the competitors' CPU time in the window, which is not in cpu_ns
+    std::uint64_t granted = 0;             // critical sections that ended within a time slice extension
     std::uint64_t long_holds = 0;
     Rounds rounds;                         // hash-bucket
     std::uint64_t all_operations = 0;      // since the threads started: what the checks below are about

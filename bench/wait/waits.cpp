@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Locks by how their threads wait, in turns in one process: as many threads as CPUs and twice as many, sections of two lengths; what waits by
 // wait.h under `auto` and under each hint of this CPU. A figure is a lock's throughput over that of the ticket lock with plain pauses in the same
-// round, the median of the rounds with the least and the most, and Jain's index of the threads' shares. Behind them the goals of wait.h, each
-// from ratios within rounds: met or not met where the interval of their median allows no other answer, else undecided.
+// round, the median of the rounds with the least and the most, and Jain's index of the threads' shares. Threads are pinned, to the CPUs in turn.
+// Behind them the goals of wait.h, each from ratios within rounds: met or not met where the interval of their median allows no other answer, else
+// undecided. The hint that `auto` stands for is no rival but the same code: that row says how far two runs of one thing differ.
 #include <linewright/atomic.h>
 #include <linewright/rwlock.h>
 #include <linewright/wait.h>
@@ -137,6 +138,15 @@ void work(unsigned units) {
         __asm__ volatile("" : : : "memory");
 }
 
+std::vector<unsigned> cpus; // that this process may run on
+
+void pin(unsigned thread) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpus[thread % cpus.size()], &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
 struct Run {
     double per_second;
     double fairness;
@@ -152,6 +162,7 @@ Run run(const Kind &kind, unsigned threads, unsigned units, std::chrono::millise
     const auto begun = std::chrono::steady_clock::now();
     for (unsigned t = 0; t < threads; t++)
         all.emplace_back([&, t] {
+            pin(t);
             while (!stop.load(std::memory_order_relaxed)) {
                 lock->lock();
                 inside++;
@@ -184,6 +195,7 @@ struct Series {
     const Kind &kind;
     std::string setting; // of locks that wait by wait.h
     std::vector<Run> rounds;
+    bool usual = false; // the hint that `auto` stands for
 };
 
 // `auto` first, by whose name every lock has one series.
@@ -192,8 +204,8 @@ std::vector<Series> every_series() {
     for (const Kind &kind : kinds) {
         all.push_back({kind, "auto", {}});
         for (const char *hint : hints)
-            if (kind.by_setting && lw_wait_has(hint))
-                all.push_back({kind, hint, {}});
+            if (kind.by_setting && lw_wait_set(hint, nullptr, 0) == 0)
+                all.push_back({kind, hint, {}, lw_wait_word == 0});
     }
     return all;
 }
@@ -232,7 +244,7 @@ const char *answer(const Ratio &found, double goal) {
 
 constexpr double of_the_best = 0.97, of_its_fairness = 0.95, over_spinning = 2;
 
-// A lock under `auto` beside each fixed hint: the goal is met where it is beside all of them, and missed where it is beside one, which is shown.
+// A lock under `auto` beside each other hint: the goal is met where it is beside all of them, and missed where it is beside one, which is shown.
 void beside_hints(const std::vector<Series> &all, const Kind &kind, double Run::*figure, double goal, const char *what) {
     const Series *automatic = nullptr, *shown = nullptr;
     Ratio worst{};
@@ -244,6 +256,11 @@ void beside_hints(const std::vector<Series> &all, const Kind &kind, double Run::
             continue;
         }
         const Ratio found = ratio(*automatic, series, figure);
+        if (series.usual) {
+            std::printf("  %-24s %-10s %5s  %5.2f (%.2f to %.2f) of %-8s itself\n", kind.name, what, "", found.median,
+                        found.low, found.high, series.setting.c_str());
+            continue;
+        }
         const bool missed = found.high < goal, worst_missed = shown && worst.high < goal;
         if (!shown || (missed != worst_missed ? missed : found.low < worst.low)) {
             worst = found;
@@ -305,13 +322,16 @@ void point(unsigned threads, unsigned units, int rounds, std::chrono::millisecon
 int main() {
     cpu_set_t usable;
     sched_getaffinity(0, sizeof usable, &usable);
-    const auto cpus = static_cast<unsigned>(CPU_COUNT(&usable));
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &usable))
+            cpus.push_back(cpu);
+    const auto count = static_cast<unsigned>(cpus.size());
     char line[400];
     lw_wait_describe(line, sizeof line);
-    std::printf("%s\nthroughput over the ticket lock with plain pauses, median (least to most), %u CPUs\n", line, cpus);
+    std::printf("%s\nthroughput over the ticket lock with plain pauses, median (least to most), %u CPUs\n", line, count);
     const std::chrono::milliseconds length{lw_bench_times(100, 2)};
     for (const bool crowded : {false, true})
         for (const unsigned units : {50u, 2000u})
-            point(crowded ? 2 * cpus : cpus, units, lw_bench_times(11, 1), length, crowded);
+            point(crowded ? 2 * count : count, units, lw_bench_times(11, 1), length, crowded);
     return 0;
 }

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* The choice: 0 until a setting chooses, and by `auto`. Written through lw_wait_set() only. Whichever value a thread reads, its hint is a
+/* The choice: 0 until a setting chooses, by `auto` and by the usual hint. Written through lw_wait_set() only. Whichever value a thread reads, its hint is a
  * right one, and nothing else depends on it: relaxed on both sides. */
 LW_API extern uint32_t lw_wait_word;
 

@@ -43,7 +43,8 @@ extern "C" {
 
 struct lw__slice {
     uint8_t *control; /* where sections store: lw__slice_new, what `outer` is, or `within` */
-    uint8_t *outer; /* control bytes of the thread's rseq area; where it has no extensions, two bytes that no kernel reads: `none` */
+    /* The control bytes of the thread's rseq area; where it has no extensions, `none`, which no kernel reads. NULL until it is known. */
+    uint8_t *outer;
     uint32_t inner; /* open sections that count; as long as there are any, `control` is `within` */
     uint8_t none[2] __attribute__((aligned(2)));
     uint8_t within[2] __attribute__((aligned(2))); /* [1] is 1 */

@@ -32,7 +32,7 @@ KINDS = {
     "futex-lock-pi": "a lock with priority inheritance",
 }
 """What linewright-workload has, by its names."""
-SETTINGS = ("LINEWRIGHT_ATOMICS", "LINEWRIGHT_RSEQ", "LINEWRIGHT_VERBOSE")
+SETTINGS = ("LINEWRIGHT_ATOMICS", "LINEWRIGHT_RSEQ", "LINEWRIGHT_VERBOSE", "LINEWRIGHT_WAIT")
 """Variables of the library that go along to another machine."""
 kinds_named = completion(lambda: KINDS)
 

@@ -27,7 +27,10 @@
 #define FIRST_BYTES 32 /* registrations of that many have no extensions, and kernels that have them say 33 */
 
 uint8_t lw__slice_new[2] __attribute__((aligned(2))) = {0, 1};
-__thread struct lw__slice lw__slice __attribute__((tls_model("initial-exec"))) = {.control = lw__slice_new, .within = {0, 1}};
+__thread struct lw__slice lw__slice __attribute__((tls_model("initial-exec"))) = {
+    .control = lw__slice_new,
+    .within = {0, 1},
+};
 
 static bool verbose; /* since a handler must not read the environment */
 static const char *none_reason; /* no thread of this process can have extensions */

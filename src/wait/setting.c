@@ -168,8 +168,10 @@ static int adopt(const char *text, const char *whence, char *error, size_t size)
             snprintf(error, size, "this CPU lacks '%s', or refused it when tried; it has %s", lw__hint_name(r.hint), hints);
         return -EOPNOTSUPP;
     }
+    /* The usual hint once in a round is what loops execute without a choice, and what costs least there. */
+    bool usual = r.times == 1 && !strcmp(lw__hint_name(r.hint), lw__hint_name(LW__HINT_AUTO));
     /* Relaxed, as are the reads: each field is right by itself. */
-    __atomic_store_n(&lw_wait_word, r.hint ? lw__wait_word_of(r.hint, r.times) : 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&lw_wait_word, usual ? 0 : lw__wait_word_of(r.hint, r.times), __ATOMIC_RELAXED);
     __atomic_store_n(&lw__wait_choice.backoff, r.choice.backoff, __ATOMIC_RELAXED);
     __atomic_store_n(&lw__wait_choice.cap_ns, r.choice.cap_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&lw__wait_choice.park_ns, r.choice.park_ns, __ATOMIC_RELAXED);

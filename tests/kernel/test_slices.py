@@ -4,6 +4,7 @@ and mistakes of its text that must be found there."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.skipif(
     "7.3" not in os.environ.get("LINEWRIGHT_SMALL_KERNELS", "7.3").split(),
     reason="the extensions came with 7.0",
 )
+WORKLOAD = ROOT / "build/native/workload/linewright-workload"
 OFF = "GLIBC_TUNABLES=glibc.pthread.rseq=0"
 OWN = [OFF, "LINEWRIGHT_RSEQ=own", "LW_SAYS=registered by Linewright"]
 LOADER = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
@@ -102,6 +104,9 @@ def boot(tmp_path_factory):
             ],
             "switched off": [OFF, native, "none", "no restartable sequences"],
         }
+        if WORKLOAD.exists():
+            words = ("spinlock", "--critical", "2us", "--threads", "4", "--duration", "3s")
+            runs["workload"] = [*OWN, str(WORKLOAD), *words, "--competitors", "--slices", "--json"]
         for name, change in MISTAKES.items():
             mutant = program(out, "x86_64", name.replace(" ", "-"), "-static", change=change[:3])
             runs[name] = [*OWN, mutant, "granted"]
@@ -131,6 +136,17 @@ def test_programs_run_without(boot, name):
     output, code = boot[name]
     assert code == 0, output
     assert output.count("linewright: no time slice extensions: ") == (name != "switched off")
+
+
+def test_sections_of_the_workload_end_within_extensions(boot):
+    if "workload" not in boot:
+        pytest.skip("build linewright-workload for this machine first")
+    output, code = boot["workload"]
+    assert code == 0, output
+    found = json.loads(output[output.index("{") :])
+    assert found["slices"]["answer"] == "time slice extensions, on request"
+    assert found["slices"]["granted"] > 0, output
+    assert found["verified"] and found["competitors"]["cpu_ns"] > 0
 
 
 @pytest.mark.parametrize("name", MISTAKES)

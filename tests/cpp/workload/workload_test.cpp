@@ -13,6 +13,8 @@
 #include "workload/run.hpp"
 #include "workload/shared.hpp"
 
+#include <ctime>
+
 namespace {
 
 using namespace lw::workload;
@@ -79,6 +81,81 @@ TEST(Workload, LongHoldsAreCounted) {
     // One distance between long holds is at most 2 × 2000 × 2 × 0.001 ms sections of one thread: 7.
     EXPECT_GE(r.long_holds + 2, r.all_operations / 7);
     EXPECT_LE(r.long_holds, r.all_operations);
+}
+
+void sleep_a_little() {
+    const timespec moment{0, 1000};
+    nanosleep(&moment, nullptr);
+}
+
+TEST(Workload, AThreadThatSleepsLosesItsCpuAndOneThatComputesHardlyDoes) {
+    std::thread([] {
+        Preemption preemption;
+        preemption.start();
+        if (!preemption.times())
+            GTEST_SKIP() << "this kernel has no restartable sequences";
+        for (int i = 0; i < 20; i++) {
+            sleep_a_little(); // outside
+            preemption.from_here();
+            sleep_a_little();
+            preemption.to_here();
+        }
+        EXPECT_EQ(*preemption.times(), 20u);
+        const Switches before = thread_switches();
+        for (int i = 0; i < 100'000; i++) {
+            preemption.from_here();
+            compute(10);
+            preemption.to_here();
+        }
+        const Switches after = thread_switches();
+        EXPECT_LE(*preemption.times() - 20, after.voluntary + after.involuntary - before.voluntary - before.involuntary);
+    }).join();
+}
+
+// Long sections, so that whoever is preempted is mostly in one.
+Options long_sections(const std::string &kind) {
+    Options o = options(kind, 2);
+    o.yield_inside = false;
+    o.critical = length_of_ns(100'000);
+    return o;
+}
+
+TEST(Workload, CompetitorsPreemptHolders) {
+    Options o = long_sections("spinlock");
+    o.competitors = true;
+    Result r;
+    do { // until they did
+        r = run(o, never);
+        ASSERT_TRUE(r.verified()) << all(r.failures);
+        EXPECT_EQ(r.competed, allowed_cpus());
+        if (!r.switches.in_sections)
+            break;
+        EXPECT_LE(*r.switches.in_sections, r.switches.voluntary + r.switches.involuntary);
+        EXPECT_LE(*r.switches.in_sections, r.all_operations);
+        o.duration_s *= 2;
+    } while (!*r.switches.in_sections || !r.switches.involuntary || !(r.competitors_cpu_ns > 0));
+    // Their time is not the workload's, and nobody had a CPU twice.
+    EXPECT_LE(r.competitors_cpu_ns, 1.1e9 * r.seconds * static_cast<double>(r.competed.size()) + 1e7);
+    EXPECT_GE(r.cpu_ns, 0);
+}
+
+TEST(Workload, WithoutCompetitorsNoOneCompetes) {
+    const Result r = run(long_sections("ticket"), never);
+    EXPECT_TRUE(r.competed.empty());
+    EXPECT_EQ(r.competitors_cpu_ns, 0);
+    if (r.switches.in_sections) {
+        EXPECT_LE(*r.switches.in_sections, r.switches.voluntary + r.switches.involuntary);
+    }
+}
+
+TEST(Workload, SectionsWithSlicesHoldWithAndWithoutAKernelThatHasThem) {
+    for (const char *kind : {"spinlock", "rwlock", "futex-lock-pi"}) {
+        Options o = options(kind, 3);
+        o.slices = true;
+        const Result r = run(o, never);
+        EXPECT_TRUE(r.verified()) << all(r.failures);
+        EXPECT_LE(r.granted, r.all_operations);
+    }
 }
 
 TEST(Workload, TheSameSeedMakesTheSameChoices) {
@@ -357,6 +434,7 @@ TEST(Requests, ThatAreWrongSayWhatWhereAndWhatIsAllowed) {
     expect(refused({.kind = "mcs", .long_hold = "2s"}), "--long-hold", "out of range");
     expect(refused({.kind = "handoff", .long_hold = "1ms"}), "--long-hold", "");
     expect(refused({.kind = "handoff", .threads = 1}), "--threads", "second thread");
+    expect(refused({.kind = "hash-bucket", .slices = true}), "--slices", "without system calls");
 }
 
 TEST(Requests, GetWhatTheyAskFor) {

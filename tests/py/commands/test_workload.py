@@ -192,6 +192,27 @@ def test_a_wrong_setting_runs_nothing(run) -> None:
     assert done.stderr.count("\n") == 1 and "default is used" not in done.stderr
 
 
+def test_a_wrong_hint_runs_nothing_and_another_is_named(run) -> None:
+    done = run("mcs", env={"LINEWRIGHT_WAIT": "puase"})
+    assert done.returncode == 2 and done.stdout == ""
+    assert "LINEWRIGHT_WAIT: 'puase' is no hint" in done.stderr and "nothing was run" in done.stderr
+    assert done.stderr.count("\n") == 1 and "auto is used" not in done.stderr
+    words = ("mcs", "--duration", "20ms", "--json")
+    found = as_json(run(*words, env={"LINEWRIGHT_WAIT": "none,backoff=exponential"}))
+    assert found["wait"].startswith("none, back-off exponential,")
+
+
+def test_competitors_and_slices_are_said(run) -> None:
+    words = ("spinlock", "--critical", "50us", "--duration", "50ms", "--competitors", "--slices")
+    found = as_json(run(*words, "--json"))
+    assert found["competitors"]["cpus"] == sorted(os.sched_getaffinity(0))
+    assert {"voluntary", "involuntary"} <= found["switches"].keys()
+    assert "on request" in found["slices"]["answer"] or found["slices"]["granted"] == 0
+    text = run(*words).stdout
+    assert "  competing   a thread on each of CPU " in text and "  slices      " in text
+    assert re.search(r"switches +\d+ voluntary, \d+ involuntary; the holder lost its CPU", text)
+
+
 def test_ctrl_c_shows_what_was_done_and_exits_with_3(built, command) -> None:
     running = command.start("workload", "ticket", "--duration", "1000s")
     # Python handles the signal until the program has taken its place; its threads are there a
