@@ -31,7 +31,7 @@ COMMANDS = dict(named_commands(typer.main.get_command(app)))
 OWN = {"--help"} | {
     option for parameter in typer.main.get_command(app).params for option in parameter.opts
 }
-PASSED_ON = {"workload": "workload/request.cpp", "probe": "probe/main.cpp"}
+PASSED_ON = {"workload": "workload/main.cpp", "probe": "probe/main.cpp"}
 """What these take is parsed by a C++ program of ours, whose source names its options."""
 
 
