@@ -132,6 +132,16 @@ def parted(page: Page) -> list[str]:
     )
 
 
+def inks(page: Page) -> list[list[str | None]]:
+    """The colours of every shape and text of the charts; a gradient has another name in each
+    picture."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll("figure[data-figure] .chart svg *")]
+          .map((shape) => ["fill", "stroke", "stop-color"].map((name) => shape.getAttribute(name)))
+          .map((inks) => inks.map((ink) => ink?.replace(/^url.*/, "url")))"""
+    )
+
+
 def bars(page: Page) -> list[list[float]]:
     """Of each bar of the price list: its length in pixels, and its value over the scale's least."""
     return page.evaluate(
@@ -274,8 +284,14 @@ def use(report: str, hostile: str, folder: Path) -> dict:
         answer["background when dark"] = page.evaluate(
             "getComputedStyle(document.body).backgroundColor"
         )
+        answer["inks, dark"] = inks(page)
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        answer["inks, printed from dark"] = inks(page)
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        answer["inks, after it"] = inks(page)
         page.select_option("#theme", "light")
         watched.drawn("light")
+        answer["inks, light"] = inks(page)
         answer["table"] = table(page)
         page.click("#figure-matrix button[data-table]")
         answer["data rows"] = page.locator("#figure-matrix .figure-data tbody tr").count()

@@ -72,6 +72,23 @@
     else inner.height *= step / row;
   }
 
+  // Paper is light: there a dark theme's inks give way to the light one's. To draw again would take longer than printing waits.
+  const lightened = [];
+  function pairs(from, to) {
+    return Object.keys(from).flatMap((key) => (typeof from[key] === "object" && from[key] ? pairs(from[key], to[key]) : [[from[key], to[key]]]));
+  }
+  function lighten() {
+    const inks = new Map(pairs(data.themes.dark, data.themes.light));
+    for (const shape of document.querySelectorAll("[data-drawn=dark] svg *")) {
+      for (const name of ["fill", "stroke"]) {
+        const ink = shape.getAttribute(name);
+        if (!inks.has(ink) || inks.get(ink) === ink) continue;
+        lightened.push([shape, name, ink]);
+        shape.setAttribute(name, inks.get(ink));
+      }
+    }
+  }
+
   let turn = 0;
   async function drawAll() {
     const mine = ++turn, colours = mode();
@@ -377,8 +394,13 @@
     limit = Infinity;
     fill();
     for (const folded of document.querySelectorAll("details")) folded.open = true;
+    lighten();
   });
-  addEventListener("afterprint", () => { limit = PAGE; fill(); });
+  addEventListener("afterprint", () => {
+    limit = PAGE;
+    fill();
+    for (const [shape, name, ink] of lightened.splice(0)) shape.setAttribute(name, ink);
+  });
   for (const select of document.querySelectorAll("select[data-signal]")) select.addEventListener("change", () => set(select));
   for (const button of document.querySelectorAll("button[data-save]")) {
     button.addEventListener("click", () => picture(button.closest("figure"), button.dataset.save));

@@ -178,6 +178,12 @@ def test_print_leaves_the_tools_out(seen):
     assert set(seen["printed"]) == {"none"}
 
 
+def test_paper_has_the_colours_of_the_light_theme(seen):
+    """Heat too, whose order an inverted picture would turn round."""
+    assert seen["inks, printed from dark"] == seen["inks, light"] != seen["inks, dark"]
+    assert seen["inks, after it"] == seen["inks, dark"]
+
+
 def test_print_keeps_headings_with_their_charts_and_repeats_heads_of_tables(seen):
     """Chromium prints neither the text of a button nor what is sticky on later pages."""
     assert seen["parted"] == []
