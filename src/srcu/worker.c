@@ -182,10 +182,15 @@ static int start_worker(uint32_t number)
     return -err;
 }
 
-/* Starts a worker where none is and none is being started, or, `anew`, in the place of the present one. Takes and gives up
- * `lock`. */
+/* Starts a worker where none is, or, `anew`, in the place of the present one. Where another thread starts the first one, waits for that: a start may
+ * fail, and who comes meanwhile would have none. Takes and gives up `lock`, as often as it waits. */
 static int start_if_missing(bool anew)
 {
+    for (uint32_t another; !worker.current && !forbidden && (another = wanted);) {
+        lw_futex_unlock(&lock);
+        lw_futex_wait(&wanted, another, LW_FUTEX_FOREVER);
+        lw_futex_lock(&lock);
+    }
     uint32_t number = (!worker.current || anew) && !wanted && !forbidden ? want_worker() : 0;
     lw_futex_unlock(&lock);
     return number ? start_worker(number) : 0;
@@ -225,17 +230,11 @@ bool lw__srcu_worker_exists(void)
 
 int lw_srcu_worker_start(void)
 {
-    int err, saved = errno;
-    for (;;) {
-        lw_futex_lock(&lock);
-        forbidden = false;
-        kept = true;
-        uint32_t another = wanted;
-        err = start_if_missing(false);
-        if (!another)
-            break;
-        lw_futex_wait(&wanted, another, LW_FUTEX_FOREVER); /* its start may fail */
-    }
+    int saved = errno;
+    lw_futex_lock(&lock);
+    forbidden = false;
+    kept = true;
+    int err = start_if_missing(false);
     if (err) {
         lw_futex_lock(&lock);
         kept = false;

@@ -16,8 +16,11 @@
 #include <linewright/srcu.h>
 
 static unsigned starts; /* of workers, which do not run */
+static bool first_cannot; /* thread 0's starts fail */
 static int starts_a_worker(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument) {
     (void)thread, (void)attributes, (void)run, (void)argument;
+    if (first_cannot && rc11_me() == 0)
+        return EAGAIN;
     __atomic_fetch_add(&starts, 1, __ATOMIC_RELAXED);
     return 0;
 }
@@ -415,6 +418,20 @@ static void all_done(void) { rc11_check(called == 1 || starts == 1, "a callback 
 
 static void calls_a_worker(void) { calls(0); }
 
+/* Callers that find no worker, of which the first cannot start one. */
+static void no_worker_yet(void) {
+    fast_domain();
+    forbidden = false;
+    first_cannot = true;
+}
+
+static void calls_or_is_refused(void) {
+    const int error = lw_srcu_call(S(domain), &heads[1], frees);
+    rc11_check(!error || error == -EAGAIN, "call's error");
+}
+
+static void a_worker_starts(void) { rc11_check(starts == 1, "a worker for a callback that was taken"); }
+
 static void busy_worker(void) {
     callback_ready();
     forbidden = false;
@@ -547,6 +564,10 @@ struct rc11_scenario rc11_scenarios[] = {
      .end = all_done,
      .slow = true,
      .time = true},
+    {.name = "worker: two callers, of which one cannot start it",
+     .run = {calls_or_is_refused, calls_a_worker},
+     .begin = no_worker_yet,
+     .end = a_worker_starts},
     {.name = "worker: calls back, is stopped",
      .run = {works, stops_the_worker},
      .begin = busy_worker,
