@@ -522,7 +522,7 @@ static int child(void)
     uint64_t rng = seed + 5;
     uint64_t before = errors;
     __atomic_store_n(&lw__srcu_test_point, NULL, __ATOMIC_RELEASE);
-    alarm(60);
+    alarm(800); /* as long as a whole test may take */
     for (unsigned f = LW__SRCU_NORMAL; f <= LW__SRCU_FAST_UPDOWN; f++)
         pthread_mutex_init(&worlds[f].lock, NULL); /* perhaps another thread's when the process was copied; for callbacks */
     for (unsigned f = LW__SRCU_NORMAL; f <= LW__SRCU_FAST_UPDOWN; f++) {
@@ -552,7 +552,7 @@ static void *forker(void *unused)
             _exit(child());
         int status = 0;
         if (pid > 0 && (waitpid(pid, &status, 0) != pid || status))
-            error_found(WIFSIGNALED(status) ? "a child was killed (no grace period within a minute?)"
+            error_found(WIFSIGNALED(status) ? "a child was killed (a grace period that does not end?)"
                                             : "a child found an error");
         count(&forks);
         for (unsigned i = 0; i < 40 && !stopping(); i++)

@@ -365,7 +365,7 @@ static bool filters(void) {
 
 static int refused_before_a_bias(void) {
     either_t l = EITHER_INIT;
-    alarm(60);
+    alarm(800);
     if (!refuse_membarrier())
         return 2;
     for (int i = 0; i < 100000; i++)
@@ -376,7 +376,7 @@ static int refused_before_a_bias(void) {
 
 static int refused_after_a_bias(void) {
     either_t l = EITHER_INIT;
-    alarm(60);
+    alarm(800);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     if (read_often(&l) || read_lock(&l) || !refuse_membarrier() || unlock_either(&l, false))
         return 2;

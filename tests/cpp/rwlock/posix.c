@@ -359,7 +359,7 @@ static void processes_share(pthread_rwlock_t *unused) {
     HOLDS("held", pthread_rwlock_wrlock(l) == 0 && pipe(said) == 0);
     pid_t child = fork();
     if (child == 0) {
-        alarm(60);
+        alarm(800);
         int tried = pthread_rwlock_tryrdlock(l);
         HOLDS("it says so", write(said[1], "", 1) == 1);
         int got = pthread_rwlock_wrlock(l); /* until the parent releases it */
@@ -377,7 +377,7 @@ static void a_child_has_the_lock(pthread_rwlock_t *l) {
     HOLDS("held", pthread_rwlock_rdlock(l) == 0);
     pid_t child = fork();
     if (child == 0) {
-        alarm(60);
+        alarm(800);
         _exit(pthread_rwlock_unlock(l) || pthread_rwlock_trywrlock(l) || pthread_rwlock_unlock(l));
     }
     int status = 1;
@@ -397,7 +397,7 @@ static void a_child_makes_the_lock_again(pthread_rwlock_t *l) {
             usleep(100);
         pid_t child = fork();
         if (child == 0) {
-            alarm(60);
+            alarm(800);
             if (i & 2)
                 *l = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
             else

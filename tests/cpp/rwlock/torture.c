@@ -372,7 +372,8 @@ static void *churns(void *unused) {
 /* The child has the locks as they were: what another thread held stays held. What can be locked is whole, and locks of its own work. */
 static int child(void) {
     static lock_type own;
-    alarm(60);
+    alarm(
+        800); /* as long as a whole test may take: a child that hangs is what it ends, not one that others keep from the CPUs */
     __atomic_store_n(&errors, 0, __ATOMIC_RELAXED);
     for (struct world *w = worlds; w < &worlds[2]; w++) {
         if (TRY_READ(&w->lock) == 0)

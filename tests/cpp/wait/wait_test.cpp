@@ -165,7 +165,7 @@ TEST_F(Wait, a_child_waits_and_is_woken_as_its_parent) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-        alarm(60); // a wake-up that is lost
+        alarm(800); // a wake-up that is lost: as long as a whole test may take
         alignas(4) uint32_t own = 0;
 #if !defined(__aarch64__) && !defined(__SANITIZE_THREAD__) // qemu-user and ThreadSanitizer end a child that starts a thread
         std::thread waiter([&] { lw_park_until_u32(&own, 1); });
