@@ -1,44 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /* The plain lock under every lw_rwlock: two words and the futex system call.
  *
- * `state` holds
- *   bits 0 to 19   readers that counted themselves here less releases of marked read locks by threads without a mark, in two's complement: again.h
- *   bits 20 to 26  writers that wait: each sleeps, or slept and has not got the lock yet
- *   bit 27         a reader has waited for too long: writers keep out until it has had its turn
- *   bit 28         a writer is inside, or waits for marked readers
- *   bit 29         one of the writers that wait is on its way, so that a release wakes no other
- *   bit 30         readers sleep on `state`
- *   bit 31         one of the writers that wait has done so for too long: writers that do not wait yet keep out, too
- * and `queue`, on which writers sleep, changes with each wake-up.
+ * `state` is in state.h; `queue`, on which writers sleep, changes with each wake-up.
  *
  * A waiting writer keeps later readers out until it has had the lock, but for threads that hold it for reading already: those would wait for
- * themselves. Who releases the lock last wakes one writer, or all readers where no writer waits. A thread that comes while a woken one is on
- * its way may take the lock before it: handing the lock to a thread that does not run yet would leave it idle for so long.
+ * themselves. Where readers go first, as with preloaded locks, it keeps them out only while none is inside: no reader waits for a writer that waits
+ * for another reader. One that has slept for a writer passes further ones. Who releases the lock last wakes one writer, or all readers where no
+ * writer waits. A thread that comes while a woken one is on its way may take the lock before it: handing the lock to a thread that does not run
+ * yet would leave it idle for so long.
  *
  * Neither side passes the other for ever. A writer that has waited for PATIENCE keeps out those that do not wait yet. A reader that has waited for
  * PATIENCE passes waiting writers, and where one is inside asks for the readers' turn: that writer wakes all readers, and no writer enters, but for a
  * try, before the one that asked has entered, or has given up. Its entry ends the turn; others may ask again.
  *
  * The step that releases the lock is its thread's last access to the lock's memory, since another thread may take it, destroy it and unmap
- * it at once. So bit 29 is set and `queue` changed before; where bit 29 has gone meanwhile, both are done again. A writer reads `queue`
- * first and then sees in `state` that the lock is held and that bit 29 is not set: the thread that releases it changes `queue` later. */
+ * it at once. So WOKEN is set and `queue` changed before; where WOKEN has gone meanwhile, both are done again. A writer reads `queue`
+ * first and then sees in `state` that the lock is held and that WOKEN is not set: the thread that releases it changes `queue` later. */
 #ifndef LINEWRIGHT_SRC_RWLOCK_PLAIN_H
 #define LINEWRIGHT_SRC_RWLOCK_PLAIN_H
 
 #include "limit.h"
+#include "state.h"
 
 #include <linewright/relax.h>
-
-#define READERS 0x000fffffu /* the count as it lies in the state: readers_in() is its value */
-#define MOST_READERS 0x0007ffff
-#define FEWEST_READERS (-0x00080000)
-#define ONE_WAITS 0x00100000u
-#define WRITERS_WAIT 0x07f00000u
-#define READERS_TURN 0x08000000u
-#define WRITER 0x10000000u
-#define WOKEN 0x20000000u
-#define READERS_SLEEP 0x40000000u
-#define STARVES 0x80000000u
 
 #define LW_RW_WRITER_WAITS(l) ((LW_RW_LOAD(&(l)->state, RELAXED) & WRITERS_WAIT) != 0)
 #include "bias.h"
@@ -53,21 +37,20 @@
 #endif
 #define PATIENCE UINT64_C(1000000) /* ns that a thread waits before it keeps later ones out, and a reader all writers */
 
-static inline int32_t readers_in(uint32_t s)
-{
-    return (int32_t)(s << 12) >> 12;
-}
-
 /* The state with `by` added to the count alone. */
 static inline uint32_t counting(uint32_t s, uint32_t by)
 {
     return (s & ~READERS) | ((s + by) & READERS);
 }
 
+#define UNLESS_READ 1u /* of `blocking`: nothing keeps a thread out beside readers that are counted */
+
 /* Whether something of `blocking` keeps a thread out: a bit, or for READERS readers that are counted. */
 static inline bool keeps_out(uint32_t s, uint32_t blocking)
 {
-    return (s & blocking & ~READERS) != 0 || (blocking & READERS && readers_in(s) > 0);
+    if (blocking & READERS && readers_in(s) > 0)
+        return (blocking & READERS) == READERS;
+    return (s & blocking & ~READERS) != 0;
 }
 
 /* Exchanges `state`, or updates `seen`. */
@@ -93,10 +76,12 @@ static __attribute__((noinline, cold)) void back_off(void)
         lw_relax();
 }
 
+enum passing { PASSES_NEVER, PASSES_BESIDE_READERS, PASSES_ALWAYS }; /* writers that wait */
+
 /* What keeps a reader out. */
-static inline uint32_t kept_out_by(bool passes_writers)
+static inline uint32_t kept_out_by(enum passing passing)
 {
-    return passes_writers ? WRITER : WRITER | WRITERS_WAIT;
+    return passing == PASSES_ALWAYS ? WRITER : WRITER | WRITERS_WAIT | (passing == PASSES_BESIDE_READERS ? UNLESS_READ : 0);
 }
 
 /* `asked`: READERS_TURN, if the thread asked for it. */
@@ -104,7 +89,7 @@ static inline int enter_to_read(struct lw_rwlock *l, uint32_t blocking, uint32_t
 {
     for (;;) {
         uint32_t s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
-        if (s & blocking)
+        if (keeps_out(s, blocking))
             return -EBUSY;
         if (readers_in(s) == MOST_READERS)
             return -EAGAIN;
@@ -114,9 +99,9 @@ static inline int enter_to_read(struct lw_rwlock *l, uint32_t blocking, uint32_t
     }
 }
 
-static inline int plain_try_read(struct lw_rwlock *l, bool passes_writers)
+static inline int plain_try_read(struct lw_rwlock *l, enum passing passing)
 {
-    return enter_to_read(l, kept_out_by(passes_writers), 0);
+    return enter_to_read(l, kept_out_by(passing), 0);
 }
 
 /* True: the lock is taken, which no thread has for writing or waits for. */
@@ -165,15 +150,17 @@ struct waiting {
     uint64_t since; /* when it began; 0: it has not slept yet */
 };
 
-static inline struct waiting waits_to_read(bool passes_writers)
+static inline struct waiting waits_to_read(enum passing passing)
 {
-    struct waiting w = {kept_out_by(passes_writers), 0, 0};
+    struct waiting w = {kept_out_by(passing), 0, 0};
     return w;
 }
 
 /* Sleeps while the state is `s`. */
 static inline int sleep_to_read(struct lw_rwlock *l, uint32_t s, struct waiting *w, const struct limit *limit)
 {
+    if (w->blocking & UNLESS_READ)
+        w->blocking = WRITER; /* from now on: it has waited for one */
     if (w->counted)
         return sleep_until(&l->state, s, limit) ? -EBUSY : -ETIMEDOUT;
     uint64_t now = now_ns();
@@ -192,17 +179,17 @@ static inline int sleep_to_read(struct lw_rwlock *l, uint32_t s, struct waiting 
 static inline int wait_to_read(struct lw_rwlock *l, struct waiting *w, const struct limit *limit)
 {
     uint32_t s = look_again(l, w->blocking), waits = s | READERS_SLEEP | w->counted;
-    int error = s & w->blocking ? -EBUSY : enter_to_read(l, w->blocking, w->counted);
-    if (error == -EBUSY && s & w->blocking && (waits == s || EXCHANGE(l, &s, waits, RELAXED)))
+    int error = keeps_out(s, w->blocking) ? -EBUSY : enter_to_read(l, w->blocking, w->counted);
+    if (error == -EBUSY && keeps_out(s, w->blocking) && (waits == s || EXCHANGE(l, &s, waits, RELAXED)))
         error = sleep_to_read(l, waits, w, limit);
     if (error && error != -EBUSY && w->counted)
         give_up(l, 0, READERS_TURN);
     return error;
 }
 
-static inline int plain_read_lock(struct lw_rwlock *l, bool passes_writers, const struct limit *limit)
+static inline int plain_read_lock(struct lw_rwlock *l, enum passing passing, const struct limit *limit)
 {
-    struct waiting w = waits_to_read(passes_writers);
+    struct waiting w = waits_to_read(passing);
     int error;
     do
         error = wait_to_read(l, &w, limit);

@@ -276,12 +276,18 @@ static uint32_t own_id(void)
     return lw__rw_own.id;
 }
 
+/* Which writers a thread passes that does not hold the lock. Beside marks any: readers may be inside that the state does not count. */
+static inline enum passing passes(struct lw_rwlock *l)
+{
+    return !LW_RW_READERS_FIRST(l) ? PASSES_NEVER : is_plain(l) ? PASSES_BESIDE_READERS : PASSES_ALWAYS;
+}
+
 /* Counts the thread in the plain lock, unless a writer keeps it out. */
 static inline int count(struct lw_rwlock *l)
 {
-    int error = plain_try_read(l, LW_RW_READERS_FIRST(l));
+    int error = plain_try_read(l, passes(l));
     if (error == -EBUSY && holds(l))
-        error = plain_try_read(l, true);
+        error = plain_try_read(l, PASSES_ALWAYS);
     if (error)
         return error;
     has_counted(l);
@@ -309,7 +315,7 @@ static __attribute__((noinline)) int read_otherwise(struct lw_rwlock *l, uint64_
         return -EDEADLK;
     struct limit limit = limit_of(ns);
     self = begins_to_wait(l);
-    error = plain_read_lock(l, holds(l) || LW_RW_READERS_FIRST(l), &limit);
+    error = plain_read_lock(l, holds(l) ? PASSES_ALWAYS : passes(l), &limit);
     waits_no_more(self);
     if (!error)
         now_holds(l);

@@ -489,7 +489,9 @@ static void writer_and_another(void) {
     lock.state = WRITER + ONE_WAITS;
 }
 
-static void reads_beside_writers(void) { RIGHT(plain_read_lock(&lock, true, &(const struct limit){LW_RWLOCK_FOREVER, 0})); }
+static void reads_beside_writers(void) {
+    RIGHT(plain_read_lock(&lock, PASSES_ALWAYS, &(const struct limit){LW_RWLOCK_FOREVER, 0}));
+}
 
 static void lets_readers_go_first(void) { plain_write_unlock(&lock, true); }
 

@@ -19,6 +19,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "../../../src/rwlock/state.h"
 #include "../visited.hpp"
 
 namespace {
@@ -200,7 +201,7 @@ struct Text {
     bool (*unmark_again)(lw__rw_thread *, lw_rwlock *);
     void (*clear_retired)(lw__rw_thread *, uintptr_t);
     int (*hand_over)(lw_rwlock *);
-    int (*try_read)(lw_rwlock *, bool);
+    int (*try_read)(lw_rwlock *);
     bool (*read_unlock)(lw_rwlock *);
     int (*try_write)(lw_rwlock *, bool);
     void (*write_unlock)(lw_rwlock *, bool);
@@ -208,12 +209,12 @@ struct Text {
     lw__rw_thread *(*take_from)(chunk *);
     void (*give_slot_back)(lw__rw_thread *);
 };
-#define LW_TEXT(name)                                                                                         \
-    Text {                                                                                                    \
-        #name, name::lw__rw_mark, name::lw__rw_unmark, name::is_plain, name::keep_marks_out, name::give_bias, \
-            name::revoke_bias, name::mark_again, name::unmark_again, name::clear_retired, name::hand_over,    \
-            name::plain_try_read, name::plain_read_unlock, name::plain_try_write, name::plain_write_unlock,   \
-            name::take_slot, name::take_from, name::give_slot_back                                            \
+#define LW_TEXT(name)                                                                                               \
+    Text {                                                                                                          \
+        #name, name::lw__rw_mark, name::lw__rw_unmark, name::is_plain, name::keep_marks_out, name::give_bias,       \
+            name::revoke_bias, name::mark_again, name::unmark_again, name::clear_retired, name::hand_over,          \
+            [](lw_rwlock *l) { return name::plain_try_read(l, name::PASSES_NEVER); }, name::plain_read_unlock,      \
+            name::plain_try_write, name::plain_write_unlock, name::take_slot, name::take_from, name::give_slot_back \
     }
 #include "texts.h"
 const Text texts[] = {TEXTS};
@@ -234,7 +235,7 @@ bool read_lock(lw__rw_thread *self) {
     if (text->mark(self, &arena.lock))
         return true;
     text->clear_retired(self, 0);
-    return text->mark_again(self, &arena.lock) || text->mark(self, &arena.lock) || !text->try_read(&arena.lock, false);
+    return text->mark_again(self, &arena.lock) || text->mark(self, &arena.lock) || !text->try_read(&arena.lock);
 }
 void read_unlock(lw__rw_thread *self) {
     if (self && (text->unmark(self, &arena.lock) || text->unmark_again(self, &arena.lock)))

@@ -204,6 +204,7 @@ PLAIN_MUTANTS = {
         ("left & WOKEN || !(left & WRITERS_WAIT)", "1"),
     ],
     "downgraded_and_readers_sleep_on": [("? s & READERS_SLEEP : 0;", "? 0 * s : 0;")],
+    "readers_wait_beside_a_reader": [("return (blocking & READERS) == READERS;", "return true;")],
     "counted_beside_a_writer": [
         ("if (s >= (uint32_t)MOST_READERS)", "if ((s & READERS) >= (uint32_t)MOST_READERS)")
     ],

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "../../../src/rwlock/state.h"
 #include "../visited.hpp"
 
 namespace {
@@ -103,8 +104,8 @@ limit sooner(const limit *l, uint64_t end) { return starves ? limit{1, end} : *l
 struct Text {
     const char *name;
     bool (*read_at_once)(lw_rwlock *);
-    int (*try_read)(lw_rwlock *, bool);
-    int (*wait_to_read)(lw_rwlock *, bool, Waiting *, const limit *);
+    int (*try_read)(lw_rwlock *, int);
+    int (*wait_to_read)(lw_rwlock *, int, Waiting *, const limit *);
     int (*try_write)(lw_rwlock *, bool);
     int (*wait_to_write)(lw_rwlock *, Waiting *, const limit *);
     bool (*read_unlock)(lw_rwlock *);
@@ -119,17 +120,18 @@ template <class W, class Wait> int waits_once(Wait wait, W its, Waiting *w, cons
     *w = {its.blocking, its.counted, its.since};
     return error;
 }
-#define LW_TEXT(name)                                                                                 \
-    Text {                                                                                            \
-        #name, name::plain_read_at_once, name::plain_try_read,                                        \
-            [](lw_rwlock *, bool passes_writers, Waiting *w, const limit *until) {                    \
-                return waits_once(name::wait_to_read, name::waits_to_read(passes_writers), w, until); \
-            },                                                                                        \
-            name::plain_try_write,                                                                    \
-            [](lw_rwlock *, Waiting *w, const limit *until) {                                         \
-                return waits_once(name::wait_to_write, name::waits_to_write(), w, until);             \
-            },                                                                                        \
-            name::plain_read_unlock, name::plain_write_unlock, name::plain_downgrade                  \
+#define LW_TEXT(name)                                                                                         \
+    Text {                                                                                                    \
+        #name, name::plain_read_at_once,                                                                      \
+            [](lw_rwlock *l, int passing) { return name::plain_try_read(l, name::passing(passing)); },        \
+            [](lw_rwlock *, int passing, Waiting *w, const limit *until) {                                    \
+                return waits_once(name::wait_to_read, name::waits_to_read(name::passing(passing)), w, until); \
+            },                                                                                                \
+            name::plain_try_write,                                                                            \
+            [](lw_rwlock *, Waiting *w, const limit *until) {                                                 \
+                return waits_once(name::wait_to_write, name::waits_to_write(), w, until);                     \
+            },                                                                                                \
+            name::plain_read_unlock, name::plain_write_unlock, name::plain_downgrade                          \
     }
 #include "plain_texts.h"
 const Text texts[] = {TEXTS};
@@ -139,11 +141,16 @@ const Text *text;
 
 struct Role {
     bool writes;
-    bool readers_first; // a reader passes writers; a writer wakes readers first
+    bool readers_first; // a reader passes writers beside readers; a writer wakes readers first
     bool limited;
     bool strange; // releases a read lock that is not counted here, and may take another thread's count
     bool downgrades = false; // a writer that becomes a reader before it leaves
     bool starves = false; // a reader that asks for its turn before it sleeps again
+    bool passes = false; // a reader that passes writers always
+    bool awaits = false; // a reader that leaves once another one has been inside
+    int passing() const {
+        return passes ? original::PASSES_ALWAYS : readers_first ? original::PASSES_BESIDE_READERS : original::PASSES_NEVER;
+    }
     bool operator==(const Role &) const = default;
 };
 const Role reader{false, false, false, false}, passing_reader{false, true, false, false}, writer{true, false, false, false},
@@ -152,7 +159,10 @@ const Role reader{false, false, false, false}, passing_reader{false, true, false
     stepping_back_downgrading_writer{true, true, false, false, true},
     starving_reader{false, false, false, false, false, true},
     starving_limited_reader{false, false, true, false, false, true},
-    starving_passing_reader{false, true, false, false, false, true};
+    starving_passing_reader{false, true, false, false, false, true},
+    recursive_reader{false, true, false, false, false, false, true},
+    starving_recursive_reader{false, true, false, false, false, true, true},
+    awaiting_reader{false, true, false, false, false, false, false, true};
 
 // What the thread does in its stage, from its begin.
 int stage(const Role &r, Stage stage, Waiting *w) {
@@ -164,9 +174,8 @@ int stage(const Role &r, Stage stage, Waiting *w) {
             return 0;
         if (!r.writes && text->read_at_once(&lock))
             return 0;
-        return r.writes ? text->try_write(&lock, false) : text->try_read(&lock, r.readers_first);
-    case Stage::waits:
-        return r.writes ? text->wait_to_write(&lock, w, &l) : text->wait_to_read(&lock, r.readers_first, w, &l);
+        return r.writes ? text->try_write(&lock, false) : text->try_read(&lock, r.passing());
+    case Stage::waits: return r.writes ? text->wait_to_write(&lock, w, &l) : text->wait_to_read(&lock, r.passing(), w, &l);
     case Stage::inside:
         if (r.downgrades)
             text->downgrade(&lock, r.readers_first);
@@ -198,6 +207,12 @@ const Configuration configurations[] = {
      {stepping_back_writer, stepping_back_writer, starving_passing_reader}},
     {"a writer that becomes a reader, a writer, a reader that starves", {downgrading_writer, writer, starving_reader}},
     {"a writer that lets readers go first, two such readers", {stepping_back_writer, passing_reader, passing_reader}},
+    {"two writers that let readers go first, a reader that passes them always",
+     {stepping_back_writer, stepping_back_writer, starving_recursive_reader}},
+    {"a writer that lets readers go first, two readers that pass it always",
+     {stepping_back_writer, recursive_reader, recursive_reader}},
+    {"a writer that lets readers go first, such a reader that waits for another one",
+     {stepping_back_writer, awaiting_reader, passing_reader}},
     {"two readers, a release that is another's", {reader, reader, stranger}},
     {"a writer that becomes a reader, a writer, a reader", {downgrading_writer, writer, reader}},
     {"two writers that become readers", {downgrading_writer, downgrading_writer}},
@@ -294,11 +309,18 @@ struct Explorer {
                 return true;
         return false;
     }
+    bool another_has_read(const State &s, size_t t) const {
+        for (size_t o = 0; o < configuration.threads.size(); o++)
+            if (o != t && !configuration.threads[o].writes && s.threads[o].stage >= Stage::inside)
+                return true;
+        return false;
+    }
     // False: it cannot go on now.
     bool step(const State &from, size_t t) {
         State s = from;
         Thread &own = s.threads[t];
-        if (own.stage == Stage::over)
+        if (own.stage == Stage::over ||
+            (own.stage == Stage::inside && configuration.threads[t].awaits && !another_has_read(s, t)))
             return false;
         if (own.asleep >= 0) {
             if (!own.limited)

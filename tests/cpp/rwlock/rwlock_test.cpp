@@ -2,6 +2,8 @@
 // The readers-writer lock: exclusion, bias, waiting, recursion, hand-over, threads that end, fork, a sandbox, and the C++ class.
 #include <linewright/rwlock.h>
 
+#include "../../../src/rwlock/state.h"
+
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
@@ -247,12 +249,11 @@ TEST_P(Rwlock, AReaderThatIsInsideReadsAgainPastAWaitingWriter) {
 
 // Has a writer wait for the lock's readers, until f() lets it in.
 template <class F> void while_a_writer_waits(lw_rwlock &l, F f) {
-    constexpr uint32_t writers_wait = 0x07f00000;
     std::thread writer([&] {
         EXPECT_EQ(lw_rwlock_write_lock(&l), 0);
         EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
     });
-    while (!(__atomic_load_n(&l.state, __ATOMIC_RELAXED) & writers_wait))
+    while (!(__atomic_load_n(&l.state, __ATOMIC_RELAXED) & WRITERS_WAIT))
         std::this_thread::yield();
     f();
     writer.join();
@@ -262,7 +263,6 @@ template <class F> void while_a_writer_waits(lw_rwlock &l, F f) {
 // themselves both go on once they have waited for their turn. Where they marked the locks the writers hold the plain locks already, and nothing
 // but a limit ends it; it leaves nothing behind.
 TEST_P(Rwlock, ReadersInOppositeOrderBesideWritersThatWait) {
-    constexpr uint32_t a_writer_came = 0x17f00000;
     lw_rwlock other = LW_RWLOCK_INIT;
     if (GetParam()) {
         BIASED(other);
@@ -299,7 +299,7 @@ TEST_P(Rwlock, ReadersInOppositeOrderBesideWritersThatWait) {
         });
     }
     for (lw_rwlock *lock : both) {
-        while (!(__atomic_load_n(&lock->state, __ATOMIC_RELAXED) & a_writer_came))
+        while (!(__atomic_load_n(&lock->state, __ATOMIC_RELAXED) & (WRITER | WRITERS_WAIT)))
             std::this_thread::yield();
         writers_wait++;
     }
@@ -722,14 +722,13 @@ TEST_P(Rwlock, AChildMakesALockAgainThatAnotherThreadReads) {
 
 // The child has no thread that waits: neither a writer, for whom readers would wait, nor a reader that has asked for its turn.
 TEST_P(Rwlock, AChildHasNoneThatWait) {
-    constexpr uint32_t writers_wait = 0x07f00000, readers_turn = 0x08000000, writer_inside = 0x10000000;
     const auto says = [&](uint32_t bits) { return (__atomic_load_n(&l.state, __ATOMIC_RELAXED) & bits) != 0; };
     ASSERT_EQ(lw_rwlock_read_lock(&l), 0);
     std::thread writer([&] {
         EXPECT_EQ(lw_rwlock_write_lock(&l), 0);
         EXPECT_EQ(lw_rwlock_write_unlock(&l), 0);
     });
-    while (!says(writers_wait | writer_inside)) // it waits for a count, or for a mark
+    while (!says(WRITERS_WAIT | WRITER)) // it waits for a count, or for a mark
         std::this_thread::yield();
     EXPECT_EQ(exit_code_of_child([&] {
                   if (lw_rwlock_read_unlock(&l))
@@ -748,7 +747,7 @@ TEST_P(Rwlock, AChildHasNoneThatWait) {
         EXPECT_EQ(lw_rwlock_read_lock(&l), 0);
         EXPECT_EQ(lw_rwlock_read_unlock(&l), 0);
     });
-    while (!says(readers_turn))
+    while (!says(READERS_TURN))
         std::this_thread::yield();
     EXPECT_EQ(exit_code_of_child([&] {
                   return lw_rwlock_write_unlock(&l) || lw_rwlock_write_lock_timeout(&l, 1) || lw_rwlock_write_unlock(&l);
