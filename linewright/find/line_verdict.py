@@ -26,7 +26,7 @@ MOSTLY = 4
 """So many times the writers' share of the samples, at least, where readers dominate."""
 _LOCKS = (
     *("mutex_lock", "mutex_unlock", "spin_lock", "lll_lock", "sync.(*Mutex)", "sync.(*RWMutex)"),
-    *("rwlock_unlock", "rdlock", "lock_shared", "wrlock"),
+    *("LWLock", "rwlock_unlock", "rdlock", "lock_shared", "wrlock"),
     *("mutex::futex::Mutex", "rwlock::futex::RwLock"),
 )
 _LOCK_TYPES = re.compile(

@@ -55,8 +55,9 @@ class SamplerOutput:
     """Process, address and bits of the code that was met."""
     waiting: deque[tuple[int, int, int]] = field(default_factory=deque)
     """Of it what is not decoded yet, in order."""
-    running: dict[int, bool] = field(default_factory=dict)
-    """Whether each process was still there when it was last heard of."""
+    _heard: dict[int, tuple[int, bool]] = field(default_factory=dict)
+    """When each process was last heard of, and whether it went on then; CPUs' buffers are read one
+    after another, so that an end may come before its beginning."""
     ahead_ns: int = 0
     """CPU time that went to decoding so far."""
     reading_ns: int = 0
@@ -82,6 +83,11 @@ class SamplerOutput:
         """Of a program that ended by itself; 128 + N where signal N ended it."""
         by_itself = self.end is not None and self.end.ending and not self.end.stopped
         return self.end.exit_code if by_itself else None
+
+    def left(self) -> int:
+        """A process that goes on after the program's end, or 0."""
+        went_on = (pid for pid, (_, there) in self._heard.items() if there)
+        return next((pid for pid in went_on if pid != self.start.pid), 0)
 
     @property
     def failure(self) -> str:
@@ -119,7 +125,8 @@ class SamplerOutput:
                     if line.event == "exit":
                         self.ended[line.tid] = line.time_ns
                     if line.tid == line.pid:
-                        self.running[line.pid] = line.event != "exit"
+                        said = line.time_ns, line.event != "exit"
+                    self._heard[line.pid] = max(said, self._heard.get(line.pid, said))
             case stream.Watch():
                 self._add_pointer(self.spaces.process_of.get(line.tid, 0), line.tid, line.registers)
                 return self.watcher.outcome(line)

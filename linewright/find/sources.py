@@ -154,10 +154,7 @@ def _notes(gathered: SamplerOutput, at_once: float | None) -> list[Remark]:
         "damaged": gathered.damaged,
         "failed": gathered.failure,
         "ending": end and end.stopped and end.ending,
-        "went_on": end
-        and end.ending
-        and not end.stopped
-        and next((pid for pid, there in gathered.running.items() if there and pid != start.pid), 0),
+        "went_on": end and end.ending and not end.stopped and gathered.left(),
         "left_out": start.left_out,
         "assumed_cost": by_timer and not start.measured,
         "lost": end and end.lost,

@@ -217,7 +217,7 @@ def test_what_an_access_is_for(code: str, at: int, role: str) -> None:
         ("48890e 48833f00 74f8 c3", 3, None),  # 1: mov %rcx,(%rsi); cmpq $0,(%rdi); je 1b+1
         ("488b07 4885c0 c3", 0, None),
         ("f0ff07 74fb c3", 0, None),  # 1: lock incl (%rdi); je 1b
-        # A jump to a byte from which on the code reads otherwise: 0: mov $…,%ecx; 1: cmpq $0,(%rdi).
+        # A jump to a byte from which on the code reads otherwise: mov $…,%ecx is the whole load.
         ("b948833f00 75f9 c3", 1, None),
         ("b92e2e8707 75f9 c3", 3, None),
         ("8707 85c0 75fa c3", 0, (0, 4, False)),  # 1: xchg %eax,(%rdi); test %eax,%eax; jne 1b

@@ -243,6 +243,7 @@ def test_a_lock_is_one_by_its_type(layout, language) -> None:
         ([site("mov", "read", role="waits"), site("lock cmpxchg")], "lock"),
         ([site("mov", "read", role="waits"), site("xchg")], "waits"),
         ([site("xchg", role="waits")], "lock"),
+        ([site("lock xadd", function="LWLockRelease", role="zero")], "lock"),
         ([site(), site("cmp", "read", role="waits", share=0.01)], "counting"),
         ([site("mov", "read", role="waits"), site("mov", "read", role="retries")], "retries"),
         ([site("mov", "read", role="waits"), site("mov", "read", role="retries", share=0.04)],

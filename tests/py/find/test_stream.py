@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from linewright.errors import LinewrightError, RunError, UserError
 from linewright.find import live, stream
-from linewright.find.stream import AnyLine, End, Failure, Sample, Start
+from linewright.find.stream import AnyLine, End, Failure, Sample, Start, Task
 
 START = Start(
     linewright_find=1,
@@ -36,6 +36,16 @@ def encoded(*lines: AnyLine) -> list[bytes]:
 def test_a_whole_stream() -> None:
     found = live.gather(encoded(START, SAMPLE, End(samples=1)))
     assert found.end is not None and len(found.samples) == 1 and not found.damaged
+
+
+@pytest.mark.parametrize(("began_ns", "left"), [(5, 0), (10, 2)])
+def test_who_goes_on_is_told_by_time(began_ns: int, left: int) -> None:
+    """CPUs' buffers are read one after another: a process's end may be read before its beginning.
+    A later process may have the number of one that ended."""
+    ended = Task(time_ns=9, event="exit", pid=2, tid=2)
+    began = Task(time_ns=began_ns, event="start", pid=2, tid=2, parent=1)
+    for lines in ((ended, began), (began, ended)):
+        assert live.gather(encoded(START, *lines, End(samples=0))).left() == left
 
 
 def test_a_cut_last_line_is_left_out() -> None:
