@@ -126,7 +126,7 @@ class SamplerOutput:
                         self.ended[line.tid] = line.time_ns
                     if line.tid == line.pid:
                         said = line.time_ns, line.event != "exit"
-                    self._heard[line.pid] = max(said, self._heard.get(line.pid, said))
+                        self._heard[line.pid] = max(said, self._heard.get(line.pid, said))
             case stream.Watch():
                 self._add_pointer(self.spaces.process_of.get(line.tid, 0), line.tid, line.registers)
                 return self.watcher.outcome(line)
