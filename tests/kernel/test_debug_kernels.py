@@ -27,6 +27,8 @@ import small  # noqa: E402
 from machine import BESIDE, Machine, of_form, quiet, sum_of  # noqa: E402
 from small import or_skipped  # noqa: E402
 
+from support.planted import planted  # noqa: E402
+
 SERIES = os.environ.get("LINEWRIGHT_SMALL_KERNELS", "6.12").split()
 KERNELS = [series for series, arch in ours.PATCHES if arch == "x86_64" and series in SERIES]
 
@@ -144,11 +146,6 @@ class Mistake:
     complaint: str = ""
     """Pattern of a line in the kernel's log."""
     sum_is_wrong: Callable[[dict[str, str]], bool] | None = None
-
-    def made_in(self, text: str) -> str:
-        """The file with it; it has one place there."""
-        assert text.count(self.right) == 1, (self.file, self.right)
-        return text.replace(self.right, self.wrong)
 
 
 def readers_see_wrong(total: dict[str, str]) -> bool:
@@ -336,7 +333,7 @@ def spoilt(folder: Path, mistakes: list[Mistake], out: Path) -> Path:
     subprocess.run(["make", "-s", "-C", str(ROOT / "kmod"), "tree", f"DEST={out}"], check=True)
     for mistake in mistakes:
         source = out / mistake.file
-        source.write_text(mistake.made_in(source.read_text()))
+        source.write_text(planted(source.read_text(), mistake.right, mistake.wrong))
     return small.module(folder, "x86_64", out)
 
 

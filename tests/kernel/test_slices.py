@@ -21,6 +21,8 @@ import small  # noqa: E402
 from machine import MORE  # noqa: E402
 from run_arm64 import tool  # noqa: E402
 
+from support.planted import planted  # noqa: E402
+
 pytestmark = pytest.mark.skipif(
     "7.3" not in os.environ.get("LINEWRIGHT_SMALL_KERNELS", "7.3").split(),
     reason="the extensions came with 7.0",
@@ -74,9 +76,8 @@ def program(out: Path, arch: str, name: str, *words: str, change: tuple[str, ...
     for folder in ("include", "src/common", "src/percpu"):
         shutil.copytree(ROOT / folder, copy / folder)
     if change:
-        file, old, new = copy / change[0], *change[1:]
-        assert file.read_text().count(old) == 1, change
-        file.write_text(file.read_text().replace(old, new))
+        file = copy / change[0]
+        file.write_text(planted(file.read_text(), *change[1:]))
     sources = [ROOT / "tests/kernel/slices.c", copy / "src/common/interface.c"]
     sources += sorted((copy / "src/percpu").glob("*.c"))
     command = [*compiler, "-O2", "-pthread", f"-I{copy}/include", "-o", str(target), *words]

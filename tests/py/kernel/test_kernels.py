@@ -12,6 +12,7 @@ import sys
 import pytest
 
 from support.places import ROOT
+from support.planted import planted
 
 sys.path.insert(0, str(ROOT / "tests/kernel"))
 
@@ -42,7 +43,7 @@ MISTAKES = IN_FORMS | IN_MEMORY | ALONE | RACING
 def test_a_mistake_for_the_debug_kernels_still_has_its_place(name):
     """Their own tests take minutes and are run seldom; the module's text changes more often."""
     text = (ROOT / "kmod" / MISTAKES[name].file).read_text()
-    assert MISTAKES[name].made_in(text) != text
+    assert planted(text, MISTAKES[name].right, MISTAKES[name].wrong) != text
 
 
 @pytest.mark.skipif(not shutil.which("ldd"), reason="no ldd")
