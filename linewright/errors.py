@@ -72,6 +72,14 @@ def nothing_finished(where: str, what: str) -> UserError:
     return UserError(f"no finished cell to {what}", where, allowed)
 
 
+def cannot_read(path: object, error: Exception, expected: str) -> UserError:
+    """The refusal where opening or reading a file fails; what was expected to be in it."""
+    why = getattr(error, "strerror", None) or str(error)
+    return UserError(
+        "is a directory" if isinstance(error, IsADirectoryError) else why, str(path), expected
+    )
+
+
 def cannot_write(
     path: object, error: OSError, where: str = "--output", allowed: str = ""
 ) -> UserError:

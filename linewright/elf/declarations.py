@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 
 from elftools.dwarf.die import DIE
 
+from linewright.elf.symbols import DAMAGE
 from linewright.elf.types import (
-    BROKEN,
     Layout,
     counts,
     element_of,
@@ -108,7 +108,7 @@ def member(layout: Layout, offset: int) -> Written | None:
                     _unknown()
                 shown, declared = (_declared(inner, n, language) for n in (name, NAME))
                 return Written(language, own, shown, name, declared, (offset, size_of(inner)))
-    except (*BROKEN, _Unknown):
+    except (*DAMAGE, _Unknown):
         pass
     return None
 

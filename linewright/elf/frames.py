@@ -10,21 +10,17 @@ from functools import lru_cache
 from io import BytesIO
 from typing import NamedTuple
 
-from elftools.common.exceptions import DWARFError, ELFError
 from elftools.dwarf.callframe import FDE, CallFrameInfo
 from elftools.dwarf.structs import DWARFStructs
 from elftools.elf.elffile import ELFFile
 
-_HEADER = b"\x01\x1b\x03\x3b"
-"""How every linker writes the sorted table of .eh_frame_hdr: version 1, numbers of four bytes,
-those of the table relative to its own address (Linux Standard Base, core, 10.6.2)."""
+from linewright.elf.symbols import DAMAGE
+
 _COMMON = 0xFFFFFFFF
 """What an entry of .debug_frame that is common to several functions has in place of a reference to
 one (DWARF 5, 6.4.1); as a length it is an escape to 64-bit DWARF, which is not read."""
 _FRAME_POINTER = 6
 """Of x86-64, by DWARF's number."""
-_BROKEN = (DWARFError, ELFError, OSError, KeyError, AttributeError, ValueError, TypeError,
-           IndexError, AssertionError, struct.error)  # fmt: skip
 
 
 class FrameTable(NamedTuple):
@@ -55,7 +51,7 @@ def frame(path: str, code: int) -> Frame | None:
             found = table and _frame(table, code)
             if found:
                 return found
-    except _BROKEN:
+    except DAMAGE:
         pass
     return None
 
@@ -78,19 +74,27 @@ def _for_unwinders(path: str) -> FrameTable | None:
     with open(path, "rb") as file:
         elf = ELFFile(file)
         header, frames = (elf.get_section_by_name(n) for n in (".eh_frame_hdr", ".eh_frame"))
-        data = header.data() if header and frames else b""
-        if not data.startswith(_HEADER):
+        if not header or not frames:
             return None
-        numbers = struct.unpack_from(f"<{2 * int.from_bytes(data[8:12], 'little')}i", data, 12)
-        base, sized = header["sh_addr"], DWARFStructs(True, 32, elf.elfclass // 8)
+        found = sorted_table(header.data(), header["sh_addr"])
+        sized = DWARFStructs(True, 32, elf.elfclass // 8)
         entries = CallFrameInfo(
             BytesIO(frames.data()), frames["sh_size"], frames["sh_addr"], sized, True
         )
-        return FrameTable(
-            [base + number for number in numbers[::2]],
-            [base + number - frames["sh_addr"] for number in numbers[1::2]],
-            entries,
-        )
+        begins = [begin for begin, _ in found]
+        return FrameTable(begins, [place - frames["sh_addr"] for _, place in found], entries)
+
+
+def sorted_table(header: bytes | memoryview, address: int) -> list[tuple[int, int]]:
+    """Where functions begin and where their entries are, both loaded, in order, by .eh_frame_hdr at
+    its own address as every linker writes it: version 1, numbers of four bytes, those of the table
+    relative to that address (Linux Standard Base, core, 10.6.2); else nothing."""
+    usual = len(header) >= 12 and (header[0], *header[2:4]) == (1, 0x03, 0x3B)
+    if not usual or header[1] & 15 not in (3, 11):
+        return []
+    count = int.from_bytes(header[8:12], "little")
+    rows = struct.iter_unpack("<2i", header[12 : 12 + 8 * min(count, (len(header) - 12) // 8)])
+    return [(address + begin, address + place) for begin, place in rows]
 
 
 @lru_cache(maxsize=16)

@@ -19,13 +19,20 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 import numpy as np
-from elftools.common.exceptions import ELFError
-from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section
 
-from linewright.elf.symbols import Symbol
-from linewright.errors import UserError
+from linewright.elf import frames
+from linewright.elf.symbols import (
+    DAMAGE,
+    STT_FUNC,
+    STT_GNU_IFUNC,
+    Symbol,
+    SymbolRow,
+    name_at,
+    symbol_rows,
+)
+from linewright.errors import UserError, cannot_read
 from linewright.schema import ARCHITECTURES
 
 MACHINES = {a.elf: a.name for a in ARCHITECTURES if a.elf}
@@ -40,31 +47,9 @@ UNAUDITED = {"ld-musl": "musl", "linker": "bionic"}
 _SHF_EXECINSTR, _SHF_ALLOC = 4, 2
 _PF_X, _PF_W = 1, 2
 _MOST_SECTIONS, _MOST_TAGS = 100_000, 10_000
-_STT_FUNC, _STT_GNU_IFUNC = 2, 10
-_SYMBOL = {
-    64: np.dtype("<u4, u1, u1, <u2, <u8, <u8"),
-    32: np.dtype("<u4, <u4, <u4, u1, u1, <u2"),
-}
-_SYMBOL[64].names = ("name", "info", "other", "shndx", "value", "size")
-_SYMBOL[32].names = ("name", "value", "size", "info", "other", "shndx")
-_RELA64 = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
+_RELA64 = struct.Struct("<QQq")
 _JUMP_SLOT = 1026
 """R_AARCH64_JUMP_SLOT: a call stub's word, with the symbol that it leads to."""
-# What a reader of damaged files may raise from its inside; anything else is a fault of ours.
-_DAMAGE = (
-    ELFError,
-    ConstructError,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    TypeError,
-    ValueError,
-    struct.error,
-    OSError,
-    MemoryError,
-    RecursionError,
-)
 
 
 @dataclass(frozen=True)
@@ -174,7 +159,7 @@ def _blamed(path: str, magic: bytes) -> Iterator[None]:
         yield
     except UserError:
         raise
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise UserError(
             f"damaged ELF file: {str(error) or type(error).__name__}"[:200], path, ALLOWED
         ) from None
@@ -191,7 +176,7 @@ def _opened(path: str) -> Iterator[BinaryIO]:
         with file.open("rb") as opened:
             yield opened
     except (OSError, ValueError) as error:
-        raise UserError(getattr(error, "strerror", None) or str(error), path, ALLOWED) from None
+        raise cannot_read(path, error, ALLOWED) from None
 
 
 def _read(path: str) -> bytes:
@@ -355,23 +340,16 @@ def _unaudited_library(elf: ELFFile, raw: bytes, sections: list[Section]) -> str
 
 def _table(
     elf: ELFFile, raw: bytes, section: Section, sections: list[Section]
-) -> tuple[np.ndarray, bytes]:
-    """A symbol table as an array, with the strings that its names are in."""
-    size = section["sh_size"]
-    dtype = _SYMBOL[elf.elfclass]
-    data = _view(raw, section["sh_offset"], size - size % dtype.itemsize, "a symbol table")
+) -> tuple[Iterator[SymbolRow], bytes]:
+    """The rows of a symbol table, with the strings that its names are in."""
+    data = _view(raw, section["sh_offset"], section["sh_size"], "a symbol table")
     strings = sections[section["sh_link"]] if section["sh_link"] < len(sections) else None
     names = (
         bytes(_view(raw, strings["sh_offset"], strings["sh_size"], "a string table"))
         if strings is not None
         else b""
     )
-    return np.frombuffer(data, dtype=dtype), names
-
-
-def _name(names: bytes, at: int) -> str:
-    end = names.find(b"\0", at, at + 4096)
-    return names[at : end if end >= 0 else at].decode("utf-8", "replace")
+    return symbol_rows(data, elf.elfclass), names
 
 
 def _symbols(
@@ -383,12 +361,11 @@ def _symbols(
         section = _named(sections, name, "SHT_SYMTAB", "SHT_DYNSYM")
         if section is None:
             continue
-        table, names = _table(elf, raw, section, sections)
-        kinds = table["info"] & 15
-        keep = ((kinds == _STT_FUNC) | (kinds == _STT_GNU_IFUNC)) & (table["shndx"] != 0)
+        rows, names = _table(elf, raw, section, sections)
         found += [
-            Symbol(int(s["value"]), int(s["size"]), _name(names, int(s["name"])))
-            for s in table[keep]
+            Symbol(row.value, row.size, name_at(names, row.name))
+            for row in rows
+            if row.kind in (STT_FUNC, STT_GNU_IFUNC) and row.defined
         ]
     return found
 
@@ -425,10 +402,9 @@ def _imports(elf: ELFFile, raw: bytes, sections: list[Section]) -> frozenset[str
     dynamic = _named(sections, ".dynsym", "SHT_DYNSYM")
     if dynamic is None:
         return frozenset()
-    table, names = _table(elf, raw, dynamic, sections)
-    kinds = table["info"] & 15
-    undefined = table[(table["shndx"] == 0) & ((kinds == _STT_FUNC) | (kinds == 0))]
-    return frozenset(name for s in undefined if (name := _name(names, int(s["name"]))))
+    rows, names = _table(elf, raw, dynamic, sections)
+    undefined = (row for row in rows if not row.defined and row.kind in (0, STT_FUNC))
+    return frozenset(name for row in undefined if (name := name_at(names, row.name)))
 
 
 def imported(path: str) -> frozenset[str]:
@@ -446,31 +422,10 @@ def _unwound(raw: bytes, segments: list) -> list[Symbol]:
     if header is None:
         return []
     data = _view(raw, header["p_offset"], header["p_filesz"], "the unwind index")
-    # Version 1; pointer to .eh_frame in 4 relative bytes; count in 4 bytes; entries of two 4-byte
-    # offsets from the header.
-    if (
-        len(data) < 12
-        or data[0] != 1
-        or data[1] & 15 not in (3, 11)
-        or data[2] != 0x03
-        or data[3] != 0x3B
-    ):
-        return []
-    count = min(struct.unpack_from("<I", data, 8)[0], (len(data) - 12) // 8)
-    entries = (
-        np.frombuffer(data, dtype="<i4", count=2 * count, offset=12).astype(np.int64)
-        + header["p_vaddr"]
-    )
-    starts, places = entries[::2], entries[1::2] + (header["p_offset"] - header["p_vaddr"])
+    loaded = header["p_vaddr"] - header["p_offset"]
     return [
-        Symbol(
-            int(start),
-            _unwound_size(
-                raw, int(place), int(start), int(place) + header["p_vaddr"] - header["p_offset"]
-            ),
-            f"function at {int(start):#x}",
-        )
-        for start, place in zip(starts, places, strict=False)
+        Symbol(start, _unwound_size(raw, at - loaded, start, at), f"function at {start:#x}")
+        for start, at in frames.sorted_table(data, header["p_vaddr"])
     ]
 
 
@@ -501,15 +456,11 @@ def _stubs(elf: ELFFile, raw: bytes, sections: list[Section]) -> dict[int, str]:
     calls = _named(sections, ".rela.plt", "SHT_RELA")
     if dynamic is None or calls is None:
         return {}
-    table, names = _table(elf, raw, dynamic, sections)
-    size = calls["sh_size"]
-    entries = np.frombuffer(
-        _view(raw, calls["sh_offset"], size - size % _RELA64.itemsize, "the call stubs"),
-        dtype=_RELA64,
-    )
+    rows, names = _table(elf, raw, dynamic, sections)
+    table, size = list(rows), calls["sh_size"]
+    data = _view(raw, calls["sh_offset"], size - size % _RELA64.size, "the call stubs")
     found = {}
-    for entry in entries:
-        kind, index = int(entry["info"]) & 0xFFFFFFFF, int(entry["info"]) >> 32
-        if kind == _JUMP_SLOT and index < len(table):
-            found[int(entry["offset"])] = _name(names, int(table[index]["name"]))
+    for offset, info, _ in _RELA64.iter_unpack(data):
+        if info & 0xFFFFFFFF == _JUMP_SLOT and info >> 32 < len(table):
+            found[offset] = name_at(names, table[info >> 32].name)
     return found

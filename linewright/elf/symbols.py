@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import io
+import operator
 import os
 import re
 import shutil
@@ -19,11 +20,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from elftools.common.exceptions import ELFError
+from elftools.common.exceptions import DWARFError, ELFError
+from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 DEBUG_FOLDER = Path("/usr/lib/debug")
+DAMAGE = (ELFError, DWARFError, ConstructError, ArithmeticError, AssertionError, AttributeError,
+          LookupError, TypeError, ValueError, struct.error, OSError, MemoryError,
+          RecursionError)  # fmt: skip
+"""What a reader of damaged files may raise from its inside; anything else is a fault of ours."""
+STT_OBJECT, STT_FUNC, STT_COMMON, STT_TLS, STT_GNU_IFUNC = 1, 2, 5, 6, 10
 
 
 def debug_files(path: str) -> Iterator[Path]:
@@ -118,18 +125,7 @@ def module(path: str) -> Module:
                 _symbols(table, found)
         if found.stripped:
             _kept_apart(path, found)
-    except (
-        OSError,
-        ELFError,
-        ValueError,
-        KeyError,
-        AttributeError,
-        TypeError,
-        AssertionError,
-        MemoryError,
-        IndexError,
-        struct.error,
-    ):
+    except DAMAGE:
         pass  # what was read until there stays
     for kind in (found.functions, found.variables, found.thread_locals):
         kind.sort()
@@ -145,20 +141,40 @@ def _kept_apart(path: str, to: Module) -> None:
                 _symbols(table, to)
 
 
+class SymbolRow(NamedTuple):
+    """A row of a symbol table."""
+
+    name: int
+    """Where it begins in the table's strings."""
+    value: int
+    size: int
+    kind: int
+    defined: bool
+
+
+def symbol_rows(table: bytes | memoryview, bits: int, order: str = "<") -> Iterator[SymbolRow]:
+    """The rows of a table, all at once: those of programs have ten thousands."""
+    row = struct.Struct(order + ("IBBHQQ" if bits == 64 else "IIIBBH"))
+    fields = operator.itemgetter(*((0, 4, 5, 1, 3) if bits == 64 else (0, 1, 2, 3, 5)))
+    for found in row.iter_unpack(table[: len(table) - len(table) % row.size]):
+        name, value, size, info, section = fields(found)
+        yield SymbolRow(name, value, size, info & 15, section != 0)
+
+
+def name_at(names: bytes, at: int) -> str:
+    """A name in a table's strings; of a hostile file no endless one."""
+    end = names.find(b"\0", at, at + 4096)
+    return names[at : end if end >= 0 else at].decode("utf-8", "replace")
+
+
 def _symbols(table: SymbolTableSection, to: Module) -> None:
-    """All at once: tables of programs have ten thousands of entries."""
-    functions, data, threads = to.functions, to.variables, to.thread_locals
-    kinds = {1: data, 2: functions, 5: data, 6: threads, 10: functions}
-    order = "<" if table.elffile.little_endian else ">"
-    wide, names = table.elffile.elfclass == 64, table.stringtable.data()
-    for entry in struct.iter_unpack(order + ("IBBHQQ" if wide else "IIIBBH"), table.data()):
-        name, value, size, info, section = (
-            entry[i] for i in ((0, 4, 5, 1, 3) if wide else (0, 1, 2, 3, 5))
-        )
-        kind = kinds.get(info & 15)
-        if kind is not None and section and names[name]:
-            text = names[name : names.index(b"\0", name)].decode("utf-8", "replace")
-            kind.append(Symbol(value, size, text.split("@")[0]))
+    kinds = {STT_OBJECT: to.variables, STT_COMMON: to.variables, STT_TLS: to.thread_locals}
+    kinds |= dict.fromkeys((STT_FUNC, STT_GNU_IFUNC), to.functions)
+    names, file = table.stringtable.data(), table.elffile
+    for row in symbol_rows(table.data(), file.elfclass, "<" if file.little_endian else ">"):
+        kind = kinds.get(row.kind)
+        if kind is not None and row.defined and (name := name_at(names, row.name)):
+            kind.append(Symbol(row.value, row.size, name.split("@")[0]))
 
 
 def lookup(symbols: list[Symbol], address: int, slack: int = 0) -> Symbol | None:

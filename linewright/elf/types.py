@@ -19,7 +19,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from elftools.common.exceptions import DWARFError, ELFError
+from elftools.common.exceptions import DWARFError
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE, AttributeValue
 from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DWARFInfo
@@ -29,7 +29,7 @@ from elftools.dwarf.ranges import BaseAddressEntry
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section
 
-from linewright.elf.symbols import debug_files
+from linewright.elf.symbols import DAMAGE, debug_files
 
 MOST_BYTES = 512 << 20
 """Of debug information that is read; what has more has no types here."""
@@ -49,8 +49,6 @@ _WHOLE = re.compile(r"^(_[A-Z_]|Atomic|UnsafeCell|atomic<|mutex$|shared_mutex$|n
 """Members and types that are shown as one: insides of libraries."""
 _ZSTD = 2
 """ELFCOMPRESS_ZSTD, a section's kind of compression."""
-BROKEN = (DWARFError, ELFError, OSError, KeyError, AttributeError, ValueError, TypeError,
-           IndexError, AssertionError)  # fmt: skip
 
 
 class Field(NamedTuple):
@@ -77,7 +75,7 @@ class Layout(NamedTuple):
         """The fields that bytes from `low` to below `high` are of, in order."""
         try:
             return sorted(_leaves(self.die, 0, "", low, high))
-        except BROKEN:
+        except DAMAGE:
             return []
 
 
@@ -103,7 +101,7 @@ def variable(path: str, code: int, name: str, at: int = 0) -> Layout | None:
                 return layout
             if layout.size and (own is None or not at):
                 declared[layout.name, layout.size] = layout
-    except BROKEN:
+    except DAMAGE:
         pass
     return next(iter(declared.values())) if len(declared) == 1 else None
 
@@ -138,7 +136,7 @@ def allocated(path: str, code: int, size: int) -> Layout | None:
                     found[0][layout.name] = layout
                 elif layout.size and depth == 0 and size % layout.size == 0:
                     found[1][layout.name] = layout
-    except BROKEN:
+    except DAMAGE:
         pass
     best = found[0] or found[1]
     return next(iter(best.values())) if len(best) == 1 else None
@@ -172,7 +170,7 @@ def pointed(path: str, code: int, register: int, displacement: int) -> Accessed 
                 offset = displacement - added
                 if depth == 0 and 0 <= offset < layout.size:
                     found.append((layout.size, layout, offset))
-    except BROKEN:
+    except DAMAGE:
         pass
     return Accessed(*max(found, key=lambda f: f[0])[1:]) if found else None
 
@@ -371,7 +369,7 @@ def _debug(path: str) -> _Debug:
 
 def undecoded(path: str) -> str:
     """The file of a file's debug information, if no tool here can decompress that; else empty."""
-    with contextlib.suppress(*BROKEN):
+    with contextlib.suppress(*DAMAGE):
         return _debug(path).undecoded
     return ""
 

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from linewright.errors import UserError
+from linewright.errors import UserError, cannot_read
 from linewright.model.constants import DISTANCES, KINDS, ConstantKind
 
 VERSION = 1
@@ -140,8 +140,7 @@ def load(path: Path) -> Machine:
     try:
         data = path.read_bytes()
     except OSError as error:
-        said = error.strerror or str(error)
-        raise UserError(said, str(path), "expected a machine file") from None
+        raise cannot_read(path, error, "expected a machine file") from None
     return parse(data, str(path))
 
 

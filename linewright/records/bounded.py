@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from linewright.errors import UserError
+from linewright.errors import UserError, cannot_read
 
 T = TypeVar("T")
 MOST_BYTES = 64 * 1024 * 1024
@@ -31,7 +31,7 @@ def read(path: str, most: int, expected: str) -> bytes:
         with open(path, "rb") as stream:
             data = stream.read(most + 1)
     except OSError as error:
-        raise UserError(error.strerror or str(error), path, expected) from None
+        raise cannot_read(path, error, expected) from None
     if len(data) > most:
         raise UserError(f"larger than {most >> 20} MiB", path, expected)
     return data

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from fnmatch import fnmatchcase
 from typing import BinaryIO
 
-from linewright.errors import UserError
+from linewright.errors import UserError, cannot_read
 from linewright.records.files import Reader, stored_record
 from linewright.schema import Cell, Context, Record
 
@@ -171,18 +171,13 @@ def _seekable(path: str) -> BinaryIO:
     """The file itself where it can be read twice, else a temporary copy of it."""
     try:
         stream = open(path, "rb")
-        kind = os.fstat(stream.fileno()).st_mode
-        if stat.S_ISREG(kind):
+        if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
             return stream
         with stream:
-            if stat.S_ISDIR(kind):
-                raise IsADirectoryError
             copy = tempfile.TemporaryFile(prefix="linewright-")
             while data := stream.read(COPIED_AT_ONCE):
                 copy.write(data)
             copy.seek(0)
             return copy
-    except IsADirectoryError:
-        raise UserError("is a directory", path, "expected a record file") from None
     except OSError as error:
-        raise UserError(error.strerror or str(error), path, "expected a record file") from None
+        raise cannot_read(path, error, "expected a record file") from None

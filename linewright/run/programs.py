@@ -112,10 +112,15 @@ _SANITIZERS = {
 _LIBRARY = re.compile(rf"lib(?:clang_rt\.)?({'|'.join(_SANITIZERS)})\b")
 
 
-def check(path: Path | str, where: str) -> None:
-    """Refuse a path that the dynamic linker would read as several, or fill in."""
-    if any(sign in str(path) for sign in ": $"):
-        raise UserError(f"{VARIABLE} cannot name a path with ':', '$' or a space: {path}", where)
+_REFUSED = {VARIABLE: (": $", "':', '$' or a space"), "LD_AUDIT": (":$", "':' or '$'")}
+
+
+def check(path: Path | str, where: str, variable: str = VARIABLE, allowed: str = "") -> None:
+    """Refuse a path that the dynamic linker would read as several, or put its own words into, as
+    for $ORIGIN."""
+    signs, named = _REFUSED[variable]
+    if any(sign in str(path) for sign in signs):
+        raise UserError(f"{variable} cannot name a path with {named}: {path}", where, allowed)
 
 
 def preloading(libraries: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from linewright.errors import UserError
 from linewright.run.programs import AUDIT as LIBRARY
-from linewright.run.programs import find_audit
+from linewright.run.programs import check, find_audit
 
 TLS_TUNABLE = "glibc.rtld.optional_static_tls"
 """Under any auditing library the dynamic linker lays out thread-local memory before it knows the
@@ -102,16 +102,10 @@ def switched(
 
 
 def find_library(arch: str = "") -> Path:
-    """The auditing library, for an architecture or this machine; UserError where LD_AUDIT, a list
-    with colons in which the dynamic linker puts its own words for $ORIGIN and the like, cannot name
-    it."""
+    """The auditing library, for an architecture or this machine; UserError where LD_AUDIT cannot
+    name it."""
     path = find_audit(arch)
-    if ":" in str(path) or "$" in str(path):
-        raise UserError(
-            f"LD_AUDIT cannot name a path with ':' or '$': {path}",
-            LIBRARY,
-            "allowed: any other path; LINEWRIGHT_AUDIT names it",
-        )
+    check(path, LIBRARY, "LD_AUDIT", "allowed: any other path; LINEWRIGHT_AUDIT names it")
     return path
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
-from linewright.errors import UserError, cannot_write
+from linewright.errors import UserError, cannot_read, cannot_write
 from linewright.records import files as records
 from linewright.records.files import DECODE_ERRORS, kind_of
 from linewright.schema import Count, architecture_of
@@ -129,7 +129,7 @@ def read(path: str, warn=lambda text: None) -> TrialFile:
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        raise UserError(error.strerror or str(error), path, "expected a trial file") from None
+        raise cannot_read(path, error, "expected a trial file") from None
     sessions: list[Session] = []
     samples: list[ProgramRun] = []
     end = 0

@@ -86,10 +86,7 @@ class TrialPlace:
         """On arm64: for each setting of the atomics what the environment must say, with the
         auditing library."""
         if self._place.far:
-            if ":" in self._place.folder or "$" in self._place.folder:
-                raise UserError(
-                    f"LD_AUDIT cannot name a path with ':' or '$': {self._place.folder}", self.name
-                )
+            programs.check(self._place.folder, self.name, "LD_AUDIT")
             # Nothing is known of the libraries of a program there, so the room is what most
             # programs need.
             given, room = {}, TLS_LEAST
