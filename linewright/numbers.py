@@ -150,12 +150,10 @@ def _span(low: str, high: str, unit: str, to: str = " to ") -> str:
     return f"{low}{unit}" if low == high else f"{low}{to}{high}{unit}"
 
 
-def estimate(
-    value: float, low: float, high: float, unit: str = "", digits: int = 3, ends: int = 3
-) -> str:
+def estimate(value: float, low: float, high: float, unit: str = "", ends: int = 3) -> str:
     """``20.8 ns (19.2 to 23.1)``, `ends` digits in the interval; the value alone where both of
     its ends round to one number."""
-    middle = figure(value, digits) + (f" {unit}" if unit else "")
+    middle = figure(value) + (f" {unit}" if unit else "")
     first, last = figure(low, ends), figure(high, ends)
     return middle if first == last else f"{middle} ({first} to {last})"
 

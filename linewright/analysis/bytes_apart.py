@@ -7,6 +7,7 @@ is not shown is undecided, never the same.  The comparisons are corrected with o
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
@@ -48,12 +49,8 @@ class WordsApart(Struct, frozen=True, kw_only=True):
     def enough(self) -> int | None:
         """The least distance that suffices, as all larger ones do; None where even the largest
         that was compared is not shown to."""
-        found = None
-        for distance in reversed(self.nearer):
-            if not no_more(distance):
-                break
-            found = distance_of(distance)
-        return found
+        suffice = itertools.takewhile(no_more, reversed(self.nearer))
+        return min(map(distance_of, suffice), default=None)
 
     @property
     def too_near(self) -> int:

@@ -18,6 +18,7 @@ below the middle of them has one wait, and one whose interval lies above has man
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
@@ -243,13 +244,9 @@ def _worth(own: Sequence[Comparison]) -> tuple[str, Comparison | None]:
 def vanishes_at(of_group: Sequence[Comparison]) -> int | None:
     """Smallest entry size from which on every measured list is shown to gain nothing that matters;
     None without one."""
-    answer = None
     by_size = grouped(of_group, lambda s: list_of(s.second)[1])
-    for size in sorted(by_size, reverse=True):
-        if not all(map(negligible, by_size[size])):
-            break
-        answer = size
-    return answer
+    nothing = lambda size: all(map(negligible, by_size[size]))
+    return min(itertools.takewhile(nothing, sorted(by_size, reverse=True)), default=None)
 
 
 INSTRUCTIONS = {"to_device": "clean", "from_device": "clean_invalidate"}

@@ -338,7 +338,7 @@ def ancova(
     after: Sequence[float],
     before: Sequence[float],
     scale: Scale = "ratio",
-    when: Sequence[float] = (),
+    when: Sequence[float] | np.ndarray = (),
 ) -> Contrast | None:
     """Two runs whose launches were not paired, by an analysis of covariance: least squares with one
     line of drift through the launches of both.

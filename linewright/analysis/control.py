@@ -242,22 +242,6 @@ class Floor(Struct, frozen=True, kw_only=True):
     """Of the cells with identical machine code."""
 
 
-class Baseline(Struct, frozen=True, kw_only=True):
-    """The loop without an operation at one work length, over all uncontended cells of one
-    family."""
-
-    family: str
-    work_iters: int
-    ns: float
-    unit_ns: float
-    """Time of one unit of work: what the loop takes more than without work, over the units."""
-    spread: float
-    """Distance from the 10th to the 90th percentile of one launch's windows, over the median."""
-    why: str
-    """Why exposed costs are withheld at this length: ``not_proportional``, ``not_steady``; empty
-    where they are shown."""
-
-
 class WorkLoop(Struct, frozen=True, kw_only=True):
     """The loop around operations as the probe itself measures it at the start of every launch;
     medians over launches."""
@@ -270,7 +254,7 @@ class WorkLoop(Struct, frozen=True, kw_only=True):
 
     @property
     def why(self) -> str:
-        """As `Baseline.why`, of every length."""
+        """As of `baselines`, of every length."""
         if self.nonlinearity > LINEAR:
             return "not_proportional"
         return "not_steady" if self.spread > STEADY else ""
@@ -421,8 +405,9 @@ def work_loop(contexts: Iterable[Context]) -> WorkLoop | None:
     return WorkLoop(unit_ns=unit, nonlinearity=bent, spread=spread)
 
 
-def baselines(summaries: Iterable[Summary]) -> list[Baseline]:
-    """The control, family by family and work length by work length.
+def baselines(summaries: Iterable[Summary]) -> dict[tuple[str, int], str]:
+    """By family and work length why the loop without an operation is no measure, over all
+    uncontended cells: ``not_proportional``, ``not_steady``, or empty where it is one.
 
     Proportional: a unit costs the same at every length, within `LINEAR`.  Steady: the windows of a
     launch repeat within `STEADY`; launches may differ, since a clock's change falls on operation
@@ -433,10 +418,14 @@ def baselines(summaries: Iterable[Summary]) -> list[Baseline]:
         if alone and s.status == "ok" and not s.emulated:
             lengths = cells.setdefault(family_of(s.cell.operation).name, {})
             lengths.setdefault(s.cell.work_iters, []).append(s)
-    return [b for family, lengths in cells.items() for b in _of_family(family, lengths)]
+    return {
+        (family, work): why
+        for family, lengths in cells.items()
+        for work, why in _of_family(lengths).items()
+    }
 
 
-def _of_family(family: str, lengths: Mapping[int, Sequence[Summary]]) -> list[Baseline]:
+def _of_family(lengths: Mapping[int, Sequence[Summary]]) -> dict[int, str]:
     launches = {
         work: [ns for s in own for ns in s.of_launches("baseline_ns").values()]
         for work, own in sorted(lengths.items())
@@ -445,20 +434,13 @@ def _of_family(family: str, lengths: Mapping[int, Sequence[Summary]]) -> list[Ba
     empty = middles.get(0, 0.0)
     units = {work: (ns - empty) / work for work, ns in middles.items() if work > 0}
     usual = float(np.median(list(units.values()))) if units else 0.0
-    answers = []
+    answers = dict.fromkeys(middles, "")
     for work, ns in middles.items():
         reach = float(np.median([s.baseline_reach_ns for s in lengths[work]]))
-        why = ""
         if work > 0 and abs(units[work] - usual) * work > max(LINEAR * usual * work, LEAST_NS):
-            why = "not_proportional"
+            answers[work] = "not_proportional"
         elif work > 0 and reach > max(STEADY * ns, LEAST_NS):
-            why = "not_steady"
-        answers.append(
-            Baseline(
-                family=family, work_iters=work, ns=ns, unit_ns=units.get(work, 0.0),
-                spread=reach / ns if ns > 0 else 0.0, why=why,
-            )
-        )  # fmt: skip
+            answers[work] = "not_steady"
     return answers
 
 
@@ -466,7 +448,7 @@ def with_baselines(summaries: Iterable[Summary], contexts: Mapping[str, Context]
     """The same summaries of one machine; exposed costs are gone where the baseline loop is no
     measure of the work."""
     members = list(summaries)
-    failed = {(b.family, b.work_iters): b.why for b in baselines(members) if b.why}
+    failed = baselines(members)
     loop = work_loop(
         contexts[i] for i in {i for s in members for i in s.context_ids} if i in contexts
     )

@@ -168,23 +168,30 @@ AXES = ("work_iters", "contender_iters")
 
 
 class Crossover(Struct, frozen=True, kw_only=True):
-    """Between `below` and `above` on `axis`, the cheaper of a form and the default changes; both
-    ends are shown."""
+    """Along `axis` the cheaper of a form and the default changes between two points at which they
+    are shown to differ."""
 
-    machine_id: str
     operation: str
-    situation: Situation
-    """What is fixed: without the axis."""
+    """What the caller needs."""
     axis: str
     """``work_iters`` or ``contender_iters``."""
-    below: int
-    above: int
-    cheaper_below: str
-    cheaper_above: str
-    margin_below_ns: float
-    margin_above_ns: float
-    ids: tuple[str, ...]
-    """Of the default and the form at both points."""
+    below: Comparison
+    above: Comparison
+
+    @property
+    def situation(self) -> Situation:
+        """What is fixed: without the axis."""
+        return self.below.situation.without(self.axis)
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """Where on the axis the two points lie."""
+        return getattr(self.below.situation, self.axis), getattr(self.above.situation, self.axis)
+
+    @property
+    def ids(self) -> list[str]:
+        """Of the default and the form at both points."""
+        return [i for c in (self.below, self.above) for i in reversed(c.ids)]
 
 
 def crossovers(findings: Sequence[Finding]) -> list[Crossover]:
@@ -207,29 +214,10 @@ def _sweeps(findings: Iterable[Finding], axis: str) -> list[list[tuple[Finding, 
     return [sorted(sweep, key=along) for sweep in answer.values()]
 
 
-def _margin(c: Comparison) -> float:
-    return abs(c.first.ns.median_ns - c.second.ns.median_ns)
-
-
 def _along(sweep: Sequence[tuple[Finding, Comparison]], axis: str) -> list[Crossover]:
-    answers: list[Crossover] = []
     decided = [(f, row) for f, row in sweep if row.differs]
-    for (f0, row0), (f1, row1) in itertools.pairwise(decided):
-        if row0.answer == row1.answer:
-            continue
-        answers.append(
-            Crossover(
-                machine_id=f0.machine_id,
-                operation=f0.operation,
-                axis=axis,
-                situation=f0.situation.without(axis),
-                below=getattr(f0.situation, axis),
-                above=getattr(f1.situation, axis),
-                cheaper_below=row0.cheapest.form,
-                cheaper_above=row1.cheapest.form,
-                margin_below_ns=_margin(row0),
-                margin_above_ns=_margin(row1),
-                ids=(row0.second.id, row0.first.id, row1.second.id, row1.first.id),
-            )
-        )
-    return answers
+    return [
+        Crossover(operation=f.operation, axis=axis, below=one, above=other)
+        for (f, one), (_, other) in itertools.pairwise(decided)
+        if one.answer != other.answer
+    ]

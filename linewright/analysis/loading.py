@@ -227,11 +227,6 @@ def _may_share(summary: Summary, contexts: Mapping[str, Context]) -> bool:
     return len(set(cores)) < len(cores)
 
 
-def _same_cpu(summary: Summary) -> bool:
-    """Whether threads that should run beside each other are recorded on one CPU."""
-    return summary.cell.contender != "none" and len(set(summary.cpus)) < len(summary.cpus)
-
-
 def _doubled(summary: Summary, neighbours: Neighbours, contexts: Mapping[str, Context]) -> bool:
     cell = summary.cell
     if cell.contender == "none" or summary.issue is None or not _may_share(summary, contexts):
@@ -299,8 +294,9 @@ def _flags_of(
 ) -> list[str]:
     """What is implausible about one cell by itself or beside its machine's others."""
     cycle = _cycle(summary, contexts)
+    shared = len(set(summary.cpus)) < len(summary.cpus)
     checks = {
-        "same_cpu": _same_cpu(summary),
+        "same_cpu": summary.cell.contender != "none" and shared,
         "no_context": not any(i in contexts for i in summary.context_ids),
         "emulated": summary.emulated,
         "faster_than_floor": _below_floor(summary, neighbours, cycle),

@@ -125,16 +125,16 @@ class MachineAnswers:
     @cached_property
     def of_width(self) -> list[Finding]:
         """The findings of that width."""
-        return [f for f in self.findings if f.situation.width_bits == self.width_bits]
+        return [f for f in self.findings if self._of_width(f)]
+
+    def _of_width(self, f: Finding) -> bool:
+        return f.situation.width_bits == self.width_bits
 
     @cached_property
     def on_screen(self) -> list[Finding]:
         """Those on one line that have that width, and of other operations all."""
-        return [
-            f
-            for f in self.findings
-            if f.operation not in ONE_LINE.operations or f.situation.width_bits == self.width_bits
-        ]
+        one_line = ONE_LINE.operations
+        return [f for f in self.findings if f.operation not in one_line or self._of_width(f)]
 
     @cached_property
     def crossovers(self) -> list[Crossover]:

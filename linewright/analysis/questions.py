@@ -41,7 +41,7 @@ from linewright.analysis.control import (
     noise_group_of,
     pool_components,
 )
-from linewright.analysis.summary import DISTRUSTED, Summary, figure_of, grouped
+from linewright.analysis.summary import Summary, figure_of, grouped
 from linewright.forms import (
     BASELINES,
     CACHE,
@@ -53,7 +53,7 @@ from linewright.forms import (
     family_of,
     made_of,
 )
-from linewright.schema import Cell, Situation
+from linewright.schema import Cell
 
 Pairs = list[tuple[Summary, Summary]]
 
@@ -87,20 +87,13 @@ def comparable(summary: Summary) -> bool:
     """Whether a cell may take part in a comparison."""
     cell, family = summary.cell, family_of(summary.cell.operation)
     return (
-        summary.status == "ok"
-        and summary.issue is not None
+        summary.usable
+        and not summary.distrust
         and math.isfinite(summary.issue.median_ns)
         and cell.form not in FLOORS
         and cell.operation in family.operations
         and (cell.contender == "none" or (cell.situation.contended and family.contended))
-        and not DISTRUSTED & set(summary.flags)
     )
-
-
-def _point(cell: Cell) -> tuple[Situation, str]:
-    """What the compared cells share: their situation, and where settings of one library operation
-    are compared, that operation."""
-    return cell.situation, cell.form if policy_of(cell) else ""
 
 
 class Candidates(Struct, frozen=True):
@@ -143,7 +136,9 @@ def _is_copy(s: Summary, named: Mapping[str, Summary], arch: str) -> bool:
 def candidates(summaries: Sequence[Summary]) -> list[Candidates]:
     """Every caller's choice between forms at one point."""
     arch = next((s.arch for s in summaries), "")
-    points = grouped(filter(comparable, summaries), lambda s: _point(s.cell))
+    # Where settings of one library operation are compared, a point is that operation's.
+    point = lambda s: (s.cell.situation, s.cell.form if policy_of(s.cell) else "")
+    points = grouped(filter(comparable, summaries), point)
     return [choice for members in points.values() for choice in _callers(members, arch)]
 
 
@@ -196,7 +191,7 @@ def of_hints(summaries: Sequence[Summary]) -> Pairs:
         s
         for s in summaries
         if s.usable
-        and not DISTRUSTED & set(s.flags)
+        and not s.distrust
         and s.cell.operation in WAIT.operations
         and s.cell.situation.contended
         and not s.cell.params

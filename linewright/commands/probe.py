@@ -78,8 +78,6 @@ def _hand_out(arch: str, out: str, plan: str | None, settings: list[str]) -> int
     program = loadable(find_probe(arch))
     text = b""
     if plan is not None:
-        from linewright.commands.probe import UnprobedMachine
-
         built = build(Request(plan=plan, settings=settings), UnprobedMachine(arch))
         # The probe runs one launch at a time: each gets its share.
         text = (

@@ -153,18 +153,9 @@ def _contrast(
         one, two = _by_state(one, states), _by_state(two, states)
         if min(len(one), len(two)) < FEWEST_CLUSTERS:
             return None
-    # All launches in order of time; of moments that are not known, the first side's come first.
-    in_time = sorted(
-        (order.get(launch, 0), side, n, ns)
-        for side, figures in enumerate((one, two))
-        for n, (launch, ns) in enumerate(figures.items())
-    )
-    left, right = (
-        [(rank, ns) for rank, (_, of, _, ns) in enumerate(in_time) if of == side] for side in (0, 1)
-    )
-    return ancova(
-        [ns for _, ns in right], [ns for _, ns in left], scale, [rank for rank, _ in left + right]
-    )
+    # Places in time; of moments that are not known, the first side's come first.
+    in_time = np.argsort([order.get(launch, 0) for launch in (*one, *two)], kind="stable")
+    return ancova([*two.values()], [*one.values()], scale, np.argsort(in_time))
 
 
 def _exact(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from linewright import numbers
@@ -129,28 +129,27 @@ def result(comparison: ComparedFiles, side: ComparedFile) -> Sentence:
     return _of(comparison, sentence_as_written, text, rows)
 
 
-def limits(comparison: ComparedFiles, side: ComparedFile) -> list[Sentence]:
+def limits(comparison: ComparedFiles, side: ComparedFile) -> Iterator[Sentence]:
     """What the undecided rows of one file could still hide, what was not compared, and how the two
     were taken."""
     open_rows = [row for row in side.rows if outcome(row) == "undecided"]
     few = [row for row in open_rows if row.few_launches]
     ratios = [row for row in open_rows if _ratio(row) and not row.few_launches]
-    answer = []
     if ratios:
         low, high = min(_ratio(row).low for row in ratios), max(_ratio(row).high for row in ratios)
         span = numbers.change(low, high, "ratio")
         text = f"the undecided may differ by {span}"
-        answer.append(_of(comparison, sentence, text, ratios))
+        yield _of(comparison, sentence, text, ratios)
     if few:
         text = f"{len(few)} have {FEW_LAUNCHES} on a side: nothing is claimed"
-        answer.append(_of(comparison, sentence, text, few))
+        yield _of(comparison, sentence, text, few)
     if unlike_states := [row for row in open_rows if row.why == "few_states"]:
         met = "meets" if len(unlike_states) == 1 else "meet"
         text = (
             f"{len(unlike_states)} with a second CPU {met} a virtual machine in too few states, "
             f"which last minutes and can pass for a change: nothing is claimed; {_IN_TURNS}"
         )
-        answer.append(_of(comparison, sentence, text, unlike_states))
+        yield _of(comparison, sentence, text, unlike_states)
     for ids, where in (
         (side.missing, f"of the baseline's are missing in {side.file}"),
         (side.added, f"are only in {side.file}"),
@@ -158,11 +157,12 @@ def limits(comparison: ComparedFiles, side: ComparedFile) -> list[Sentence]:
         if ids:
             some = ", ".join(ids[:2]) + (" …" if len(ids) > 2 else "")
             basis = "settings" if comparison.baseline.sessions else "cells"
-            answer.append(sentence(f"{len(ids)} {where}: {some}", cells=ids, basis=basis))
+            yield sentence(f"{len(ids)} {where}: {some}", cells=ids, basis=basis)
     if side.unlike:
         unlike = "; ".join(map(_unlike, side.unlike))
-        answer.append(sentence(f"unlike, as you allowed: {unlike}", basis="run"))
-    return answer + _model_errors(comparison, side) + _remarks(comparison, side)
+        yield sentence(f"unlike, as you allowed: {unlike}", basis="run")
+    yield from _model_errors(comparison, side)
+    yield from _remarks(comparison, side)
 
 
 def _model_errors(comparison: ComparedFiles, side: ComparedFile) -> list[Sentence]:
@@ -181,7 +181,7 @@ def _model_errors(comparison: ComparedFiles, side: ComparedFile) -> list[Sentenc
     ]
 
 
-def _remarks(comparison: ComparedFiles, side: ComparedFile) -> list[Sentence]:
+def _remarks(comparison: ComparedFiles, side: ComparedFile) -> Iterator[Sentence]:
     """How a file and the baseline were taken, and what would decide what is undecided."""
     order = _ORDERS[side.order]
     if side.order == "sequence":  # of several files once
@@ -194,17 +194,16 @@ def _remarks(comparison: ComparedFiles, side: ComparedFile) -> list[Sentence]:
         f"fewer than {FEWEST_BOOTS} boots on a side: a boot's own luck is not in the interval "
         f"({100 * ONE_BOOT:.0f} % is assumed); save several boots for a claim": side.few_boots,
     }
-    answer = [sentence(text, basis="run") for text, holds in of_run.items() if holds]
+    yield from (sentence(text, basis="run") for text, holds in of_run.items() if holds)
     if wide := [row for row in side.rows if row.why == "wide" and side.contexts]:
         more = more_text(wide)
         text = f"undecided with enough launches, {len(wide)}: {more}"
-        answer.append(_of(comparison, sentence, text, wide))
+        yield _of(comparison, sentence, text, wide)
     if left := [row for row in side.rows if row.why == "model"]:
-        answer.append(_of(comparison, sentence, f"undecided, {len(left)}: {LEFT_OPEN}", left))
+        yield _of(comparison, sentence, f"undecided, {len(left)}: {LEFT_OPEN}", left)
     for setting, (before, after) in side.failed.items():
         text = f"{setting}: failed runs, left out: {before} before, {after} after"
-        answer.append(sentence(text, cells=[setting], basis="settings"))
-    return answer
+        yield sentence(text, cells=[setting], basis="settings")
 
 
 def _of(
@@ -336,11 +335,12 @@ def _columns(comparison: ComparedFiles, p: bool, page: bool = False) -> list[Col
     def median(found: Interval | None) -> str:
         return numbers.quantity(found and found.median_ns, comparison.unit)
 
+    change = f"change, {100 * BAND:.0f} %" if comparison.drawn else "change"
     columns: list[Column[Comparison]] = [
         Column("what", label_of(comparison), text=True, folds=True),
         Column("before", lambda row: median(row.second.ns)),
         Column("after", lambda row: median(row.first.ns)),
-        Column(_change_heading(comparison), change_text),
+        Column(change, change_text),
     ]
     if page:
         columns.append(Column("difference", lambda row: median(row.difference)))
@@ -348,10 +348,6 @@ def _columns(comparison: ComparedFiles, p: bool, page: bool = False) -> list[Col
         shown = lambda p: numbers.ABSENT if p is None else f"{p:.2g}"
         columns.append(Column("p", lambda row: shown(row.p)))
     return [*columns, Column("finding", finding, text=True)]
-
-
-def _change_heading(comparison: ComparedFiles) -> str:
-    return f"change, {100 * BAND:.0f} %" if comparison.drawn else "change"
 
 
 def _table_of(

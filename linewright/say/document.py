@@ -142,8 +142,9 @@ class Topic(Struct, frozen=True, kw_only=True, tag_field="block", tag="sentences
     title: str = ""
     audience: Audience = "evidence"
     rank: Literal[0, 1, 2] = 1
-    """How long its sentences stay where there is no room for all: 0 to the end, 1 while there is
-    room, 2 are shown to those alone who ask for everything."""
+    """Of evidence how long its sentences stay where there is no room for all: 0 to the end, 1 while
+    there is room, 2 are shown to those alone who ask for everything. What a machine's screen has no
+    room for goes in an order of its own, since tables give way between sentences."""
     lines: list[Sentence]
     data: Any = None
     """The same for programs, where they need more than the sentences' numbers."""

@@ -64,7 +64,9 @@ def explorer(cells: Iterable[DrawnCell]) -> Explorer | None:
     for cell, row in cells:
         if cell.operation not in BASELINES:
             by_operation.setdefault(cell.operation, []).append((cell, row))
-    by_operation = dict(sorted(by_operation.items(), key=lambda item: _rank(item[0])))
+    # In the order in which families are spoken of.
+    place = lambda operation: FAMILIES.index(family_of(operation))
+    by_operation = {name: by_operation[name] for name in sorted(by_operation, key=place)}
     points = [p for own in by_operation.values() for p in _points(own)]
     if not points:
         return None
@@ -89,11 +91,6 @@ def explorer(cells: Iterable[DrawnCell]) -> Explorer | None:
             row | {"at": {a: (w, held) for a, ((_, w), held) in at.items()}} for row, at in points
         ],
     )
-
-
-def _rank(operation: str) -> int:
-    """Operations stand in the order in which families are spoken of."""
-    return FAMILIES.index(family_of(operation))
 
 
 def _points(

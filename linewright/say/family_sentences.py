@@ -178,20 +178,17 @@ def list_figures(cells: Iterable[DrawnCell], m: MachineAnswers) -> Iterator[dict
 
 
 def saving_figures(label: str, m: MachineAnswers) -> Iterator[dict[str, Any]]:
-    """What one wait saves, of aligned entries of each size the longest list."""
-    longest: dict[tuple, int] = {}
-    savings = m.select("waits")
-    for group, size, entries in (cache_fit.list_of(s.second) for s in savings):
-        longest[group, size] = max(longest.get((group, size), 0), entries)
-    for saving in savings:
+    """What one wait saves of each list."""
+    for saving in m.select("waits"):
         group, size, entries = cache_fit.list_of(saving.second)
-        percent = cache_fit.saved(saving)
-        if percent and group.align_bytes == 0 and entries == longest[group, size]:
+        if percent := cache_fit.saved(saving):
             yield {
                 "series": label,
                 "form": group.form,
                 "state": group.state,
+                "align": group.align_bytes,
                 "bytes": size,
+                "wait": "",
                 "entries": entries,
                 "saved": rounded(percent.value),
                 "saved_low": rounded(percent.low),

@@ -6,7 +6,7 @@ decides."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -215,18 +215,12 @@ def _discarded(records: Iterable[Record]) -> list[Sentence]:
     return [sentence(text, cells=ids)] if parts else []
 
 
-def other_load_remarks(contexts: Sequence[Context]) -> list[str]:
+def other_load_remarks(contexts: Sequence[Context]) -> Iterator[str]:
     """Who else used the machine, as far as it may have disturbed the figures."""
-    lines = []
     if any(context.other_probe for context in contexts):
-        lines.append(
-            "another run was measuring on this machine at the same time: each disturbs the other"
-        )
+        yield "another run was measuring on this machine at the same time: each disturbs the other"
     if load := disturbing_load(contexts):
-        lines.append(
-            f"other programs kept {load:.1f} CPUs busy meanwhile: figures may be disturbed"
-        )
-    return lines
+        yield f"other programs kept {load:.1f} CPUs busy meanwhile: figures may be disturbed"
 
 
 HELD_BACK = 0.01
@@ -251,23 +245,17 @@ def _quota_remarks(contexts: Sequence[Context]) -> list[str]:
     return [f"a CPU quota (cgroup) allowed {quota:.2g} of {number}: figures may be disturbed"]
 
 
-def doubts_of_printed(contexts: Sequence[Context]) -> list[str]:
+def doubts_of_printed(contexts: Sequence[Context]) -> Iterator[str]:
     """What a reader should know of a file that was made elsewhere: another version's probe,
     launches that are missing."""
-    lines = []
-    versions = {context.tool_version for context in contexts} - {__version__}
-    if versions:
-        lines.append(
-            f"printed by version {', '.join(sorted(versions))} of the probe, this is {__version__}"
-        )
+    if versions := sorted({context.tool_version for context in contexts} - {__version__}):
+        named = ", ".join(versions)
+        yield f"printed by version {named} of the probe, this is {__version__}"
     wanted = max(context.launches for context in contexts)
     missing = sorted(set(range(wanted)) - {context.launch for context in contexts})
     if missing:
-        lines.append(
-            f"launches {', '.join(map(str, missing))} of {wanted} are not in it: run the probe "
-            "with --launch N"
-        )
-    return lines
+        named = ", ".join(map(str, missing))
+        yield f"launches {named} of {wanted} are not in it: run the probe with --launch N"
 
 
 MOST_NAMED = 2
@@ -320,35 +308,31 @@ def with_errors(sentences: Sequence[Sentence], summaries: Sequence[Summary]) -> 
     ]
 
 
-def limits(m: MachineAnswers) -> list[Sentence]:
+def limits(m: MachineAnswers) -> Iterator[Sentence]:
     """What is not believed, withheld or holds only here; the most important first."""
-    answers = []
     if few := m.too_few_launches:
         text = f"{FEW_LAUNCHES}: nothing is claimed; {measure_enough(m)}"
-        answers.append(_of(text, few))
-    answers += _metastable(m.summaries)
-    answers += _unshown(m.summaries)
+        yield _of(text, few)
+    yield from _metastable(m.summaries)
+    yield from _unshown(m.summaries)
     if withheld := [f for f in m.of_width if f.withheld]:
         text = f"{work_lengths_text(f.situation for f in withheld)}: {WITHHELD}"
-        answers.append(sentence(text, cells=[i for f in withheld for i in f.ids]))
+        yield sentence(text, cells=[i for f in withheld for i in f.ids])
     if m.context and m.context.virtualised == "yes":
         text = "a virtual machine: another host, or another neighbour, may cost differently"
-        answers.append(sentence(text, basis="run"))
-    return answers
+        yield sentence(text, basis="run")
 
 
 def _of(text: str, summaries: Sequence[Summary]) -> Sentence:
     return sentence(text, cells=[s.id for s in summaries])
 
 
-def _metastable(summaries: Sequence[Summary]) -> list[Sentence]:
+def _metastable(summaries: Sequence[Summary]) -> Iterator[Sentence]:
     """One sentence for all metastable cells, with the modes of the first."""
-    members = [s for s in summaries if s.metastable]
-    if not members:
-        return []
-    modes = modes_text(members[0].modes)
-    text = f"{_named(members, 'metastable (~)')}: launches fall into separate modes, {modes}"
-    return [_of(text, members)]
+    if members := [s for s in summaries if s.metastable]:
+        modes = modes_text(members[0].modes)
+        text = f"{_named(members, 'metastable (~)')}: launches fall into separate modes, {modes}"
+        yield _of(text, members)
 
 
 def _named(members: Sequence[Summary], kind: str) -> str:

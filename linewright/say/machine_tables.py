@@ -46,13 +46,16 @@ def matrix_table(
 ) -> TextTable:
     """The table without columns that have no figure; the limits say why one has none.  `controls`:
     the cells that the noise floor rests on."""
-    shown, shared = _with_figures(columns, rows), _shared_name(rows)
+    entries = [(key, entry) for row in rows for key, entry in row.entries.items()]
+    shown = [c for c in columns if any(e.default for key, e in entries if key == c.key)]
+    shared = _shared_name([entry for _, entry in entries])
     other = shared or "best other"
     made: list[Column[Row]] = [Column(f"ns, {bits} bit", row_name, text=True)]
     for c in shown:
         made.append(Column(heading(c), _of(c, _figure)))
         if c.key == "contended":
-            made.append(Column(_confidence(rows, c), _of(c, _range), spare=True))
+            ends = lambda entry: span(entry.default) if entry.default else ""
+            made.append(Column(_confidence(rows, c), _of(c, ends), spare=True))
         made.append(Column(other, _of(c, lambda entry: _versus(entry, shared)), text=True))
     made = [column for column in made if any(text_of(column.value(row)) for row in rows)]
     headings = [column.title for column in made]
@@ -81,16 +84,11 @@ def _of(
     return lambda row: text(row.entries[key]) if key in row.entries else ""
 
 
-def _with_figures(columns: Sequence[MatrixColumn], rows: Sequence[Row]) -> list[MatrixColumn]:
-    return [c for c in columns if any(e.default for row in rows if (e := row.entries.get(c.key)))]
-
-
-def _shared_name(rows: Sequence[Row]) -> str:
+def _shared_name(entries: Sequence[Entry]) -> str:
     """The one name of all alternatives, which the heading then bears; empty where they differ.
 
     An alternative that is another row's form, such as the loop that reads first, does not count.
     """
-    entries = [entry for row in rows for entry in row.entries.values()]
     defaults = {entry.default.form for entry in entries if entry.default}
     names = {
         _other_form(entry)
@@ -107,10 +105,6 @@ def _other_form(entry: Entry) -> str:
 
 def _figure(entry: Entry) -> str | TableCell:
     return figure_cell(entry.default) if entry.default else in_english(entry.why) or "–"
-
-
-def _range(entry: Entry) -> str:
-    return span(entry.default) if entry.default else ""
 
 
 def _confidence(rows: Sequence[Row], c: MatrixColumn) -> str:

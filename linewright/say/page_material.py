@@ -293,19 +293,10 @@ def _place(runs: list[list[_Part]], part: _Part) -> None:
 
 
 def _runs(runs: dict[str, list[list[_Part]]]) -> list[_Run]:
-    plain = [
-        (
-            machine,
-            run,
-            len(of_machine) > 1,
-            summarise(_contexts(run), [r for part in run for r in part.records]),
-        )
-        for machine, of_machine in runs.items()
-        for run in of_machine
-    ]
-    models = [_model(run) for _, run, _, _ in plain]
+    plain = [(run, len(of_machine) > 1) for of_machine in runs.values() for run in of_machine]
+    models = [_model(run) for run, _ in plain]
     labels: list[str] = []
-    for (_machine, run, again, _), model in zip(plain, models, strict=True):
+    for (run, again), model in zip(plain, models, strict=True):
         label = model
         if models.count(model) > 1:
             stem = ", ".join(
@@ -318,14 +309,15 @@ def _runs(runs: dict[str, list[list[_Part]]]) -> list[_Run]:
             machine=PageMachine(
                 label=label,
                 answers=answers,
-                document=document(answers) if summaries else Document(),
-                cells=[(c, row | {"series": label}) for c, row in cell_figures(summaries)],
+                document=document(answers) if answers.summaries else Document(),
+                cells=[(c, row | {"series": label}) for c, row in cell_figures(answers.summaries)],
             ),
             files=[one_line(part.file) for part in run],
-            records=[r for part in run for r in part.records],
+            records=records,
         )
-        for label, (_, run, _, summaries) in zip(labels, plain, strict=True)
-        for answers in [MachineAnswers(_contexts(run), summaries)]
+        for label, (run, _) in zip(labels, plain, strict=True)
+        for records in [[r for part in run for r in part.records]]
+        for answers in [MachineAnswers(_contexts(run), summarise(_contexts(run), records))]
     ]
 
 

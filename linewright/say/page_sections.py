@@ -4,6 +4,7 @@ each where the records have something for it, with every chart worded."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -393,7 +394,7 @@ def _joined(rows: list[Datum]) -> list[Datum]:
 def _cache(machines: Sequence[PageMachine]) -> Section | None:
     """Time per line over entry size, what one wait saves, and the terms fitted to it."""
     rows = [row for m in machines for row in list_figures(m.cells, m.answers)]
-    savings = [row for m in machines for row in saving_figures(m.label, m.answers)]
+    savings = _longest([row for m in machines for row in saving_figures(m.label, m.answers)])
     if len({row["bytes"] for row in rows}) < 2:
         return None
     found = unique(row["state"] for row in rows)
@@ -460,10 +461,7 @@ def _fits(machines: Sequence[PageMachine]) -> list[TextTable]:
 
 def _longest(rows: list[Datum]) -> list[Datum]:
     """Aligned lists; of those that differ in their number of entries alone, the longest."""
-
-    def kind(row: Datum) -> tuple:
-        return (row["series"], row["form"], row["state"], row["bytes"], row["wait"])
-
+    kind = operator.itemgetter("series", "form", "state", "align", "bytes", "wait")
     most: dict[tuple, int] = {}
     for row in rows:
         most[kind(row)] = max(most.get(kind(row), 0), row["entries"])

@@ -181,16 +181,13 @@ def _share(mode: Mode) -> Estimate:
 def all_within_text(same: Iterable[Judgement]) -> str:
     """Of several same costs, how far apart at most: a share of issue intervals says nothing of
     exposed costs."""
-    widest: dict[str, Judgement] = {}
-    for j in same:
-        known = widest.get(j.contrast.scale)
-        widest[j.contrast.scale] = j if known is None or j.within > known.within else known
-    both = len(widest) > 1
+    of_scale = grouped(same, lambda j: j.contrast.scale)
     return numbers.join(
         [
-            numbers.within(widest[scale].within, scale) + where * both
+            numbers.within(max(j.within for j in of_scale[scale]), scale)
+            + where * (len(of_scale) > 1)
             for scale, where in _SCALES.items()
-            if scale in widest
+            if scale in of_scale
         ]
     )
 
@@ -327,21 +324,10 @@ def runs_of(sweep: Sequence[Finding]) -> list[list[Finding]]:
     """Neighbouring work lengths with the same answer for every form."""
 
     def answers(f: Finding) -> tuple:
-        best = f.best
-        return (
-            f.default,
-            f.figure,
-            best.first.form if best else "",
-            tuple((r.first.form, r.answer) for r in f.rows),
-        )
+        best = f.best.first.form if f.best else ""
+        return f.default, f.figure, best, [(r.first.form, r.answer) for r in f.rows]
 
-    runs: list[list[Finding]] = []
-    for f in sweep:
-        if runs and answers(runs[-1][0]) == answers(f):
-            runs[-1].append(f)
-        else:
-            runs.append([f])
-    return runs
+    return [list(run) for _, run in itertools.groupby(sweep, answers)]
 
 
 def by_caller(found: Iterable[Finding]) -> list[list[Finding]]:
@@ -350,23 +336,16 @@ def by_caller(found: Iterable[Finding]) -> list[list[Finding]]:
     return [sorted(sweep, key=lambda f: f.situation.work_iters) for sweep in sweeps.values()]
 
 
-def crossing_where(c: Crossover) -> str:
-    """The situation that a crossover does not run along."""
-    return f"{sharers_of(c)}, {c.situation.around}" if c.situation.work_iters else sharers_of(c)
-
-
 def crossing_text(c: Crossover, context: Context | None) -> str:
     """One crossover in words."""
-    time = time_of(c.above, context) if c.axis == "work_iters" else ""
-    unit = (
-        "units of work"
-        if c.axis == "work_iters"
-        else "iterations between the contender's operations"
-    )
+    (low, high), work = c.ends, c.axis == "work_iters"
+    unit = "units of work" if work else "iterations between the contender's operations"
+    where = f"{sharers_of(c)}, {c.situation.around}" if c.situation.work_iters else sharers_of(c)
+    margins = [abs(at.first.ns.median_ns - at.second.ns.median_ns) for at in (c.below, c.above)]
+    by = [f"by {numbers.figure(ns)} ns" for ns in margins]
     return (
-        f"{c.operation} {crossing_where(c)}: {c.cheaper_below} is cheaper up to {c.below} {unit}, "
-        f"by {numbers.figure(c.margin_below_ns)} ns; {c.cheaper_above} from {c.above}{time}, by "
-        f"{numbers.figure(c.margin_above_ns)} ns"
+        f"{c.operation} {where}: {c.below.cheapest.form} is cheaper up to {low} {unit}, {by[0]}; "
+        f"{c.above.cheapest.form} from {high}{time_of(high, context) if work else ''}, {by[1]}"
     )
 
 

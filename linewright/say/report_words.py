@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from linewright.say.document import Sentence, sentence_as_written
 
 _SECTIONS = {
@@ -73,14 +71,10 @@ AXES = {
 """What cells differ in, as an axis of the explorer; a parameter's own name stands for others."""
 
 
-def section_words(
-    section: str, cells: Iterable[str] = (), **figures: object
-) -> tuple[str, Sentence]:
-    """A section's heading, and what it shows; figures are of cells, or of the run."""
+def section_words(section: str, **figures: object) -> tuple[str, Sentence]:
+    """A section's heading, and what it shows; figures are of the run."""
     title, lead = _SECTIONS[section]
-    ids = tuple(cells)
-    basis = "cells" if ids else "run" if figures else "rule"
-    return title, sentence_as_written(lead.format(**figures), ids, basis)
+    return title, sentence_as_written(lead.format(**figures), basis="run" if figures else "rule")
 
 
 def chart_text(chart: str, **figures: object) -> str:

@@ -5,7 +5,7 @@ and a sweep of workloads, which is a trial at every number of threads."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 
 from linewright import numbers, policy
@@ -88,27 +88,24 @@ def too_few(rounds: int, settings: int, option: str) -> str:
     )
 
 
-def limits(session: Session, trial: TrialVerdict) -> list[Sentence]:
+def limits(session: Session, trial: TrialVerdict) -> Iterator[Sentence]:
     """What the answers rest on, and what they do not cover."""
-    answer = []
     if session.in_name_alone:
-        answer.append(
-            sentence(
-                f"{name_alone(session.arch)}; a difference is chance, or comes from a program that "
-                "reads LINEWRIGHT_ATOMICS itself",
-                basis="rule",
-            )
+        yield sentence(
+            f"{name_alone(session.arch)}; a difference is chance, or comes from a program that "
+            "reads LINEWRIGHT_ATOMICS itself",
+            basis="rule",
         )
     for s in trial.settings:
         if len(s.modes) > 1:
             modes = modes_text(s.modes, session.unit)
             text = f"{s.name}: the program's runs fall into separate modes: {modes}. No single"
-            answer.append(_of([s.name], f"{text} number describes it."))
+            yield _of([s.name], f"{text} number describes it.")
     ending = _WHY.get(trial.why, "It ended between two interim analyses, so nothing is claimed.")
     if trial.why in _WHY and trial.rounds >= trial.planned:
         ending = ""
     text = f"{trial.rounds} of {trial.planned} rounds were run. {ending}".rstrip()
-    return [*answer, sentence(text, cells=[s.name for s in trial.settings], basis="settings")]
+    yield sentence(text, cells=[s.name for s in trial.settings], basis="settings")
 
 
 def _comparison(c: Comparison, trial: TrialVerdict) -> str:
@@ -140,23 +137,17 @@ def _more_text(some: Sequence[Comparison], trial: TrialVerdict) -> str:
     return f"; about {needed} rounds (--runs) would decide {them}" if needed else ""
 
 
-def failures(session: Session, samples: Sequence[ProgramRun]) -> list[Sentence]:
+def failures(session: Session, samples: Sequence[ProgramRun]) -> Iterator[Sentence]:
     """Each setting's failed runs, by reason."""
-    answer = []
     for setting in session.settings:
         reasons = Counter(
             s.reason
             for s in samples
             if s.setting == setting.name and not s.warm_up and s.value is None
         )
-        answer += [
-            _of(
-                [setting.name],
-                f"{setting.name}: {numbers.count(n, 'failed run')} left out: {reason}",
-            )
-            for reason, n in reasons.most_common()
-        ]
-    return answer
+        for reason, n in reasons.most_common():
+            text = f"{setting.name}: {numbers.count(n, 'failed run')} left out: {reason}"
+            yield _of([setting.name], text)
 
 
 def document(session: Session, samples: Sequence[ProgramRun], trial: TrialVerdict) -> Document:

@@ -4,7 +4,8 @@ Nothing measured is left out of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -125,9 +126,8 @@ def _of_family(family: Family, m: MachineAnswers) -> list[Sentence]:
     return _forms(found, family)
 
 
-def places(members: Sequence[Summary]) -> list[Sentence]:
+def places(members: Iterable[Summary]) -> Iterator[Sentence]:
     """Which arm64 instructions behave as if performed at the interconnect, by core."""
-    answers = []
     for s in members:
         if s.nearness in ("far", "all_far", "mixed"):
             lines = (
@@ -136,21 +136,13 @@ def places(members: Sequence[Summary]) -> list[Sentence]:
                 else ""
             )
             cpu = f"from CPU {s.cpus[0]}, " if s.cpus else ""
-            answers.append(
-                sentence(
-                    f"{cpu}{s.cell.form} {PLACES[s.nearness]}{lines}",
-                    "one_line",
-                    [s.id],
-                    ns=s.issue.median_ns,
-                )
-            )
-    return answers
+            text = f"{cpu}{s.cell.form} {PLACES[s.nearness]}{lines}"
+            yield sentence(text, "one_line", [s.id], ns=s.issue.median_ns)
 
 
-def control_sentences(m: MachineAnswers) -> list[Sentence]:
+def control_sentences(m: MachineAnswers) -> Iterator[Sentence]:
     """The run's own controls: what identical machine code differed by, and whether the baseline
     loop is a measure."""
-    answers = []
     if m.floors:
         known = m.floors.values()
         widest = grouped(known, _floor_where)
@@ -159,28 +151,22 @@ def control_sentences(m: MachineAnswers) -> list[Sentence]:
             for where, own in widest.items()
         ]
         pairs = max(f.pairs for f in known)
-        answers.append(
-            sentence(
-                f"identical machine code timed twice ({pairs} pairs) differed {'; '.join(parts)}:"
-                " what exceeds chance widens every comparison",
-                cells=[i for f in known for i in f.ids],
-            )
+        yield sentence(
+            f"identical machine code timed twice ({pairs} pairs) differed {'; '.join(parts)}:"
+            " what exceeds chance widens every comparison",
+            cells=[i for f in known for i in f.ids],
         )
-    loop = m.work_loop
-    if loop:
-        answers.append(
-            sentence(
-                f"the loop without an operation: {loop.unit_ns:.3f} ns a unit of work, "
-                f"proportional within {numbers.at_most(loop.nonlinearity)}, windows within "
-                f"{numbers.at_most(loop.spread)}",
-                basis="run",
-                unit_ns=loop.unit_ns,
-            )
+    if loop := m.work_loop:
+        yield sentence(
+            f"the loop without an operation: {loop.unit_ns:.3f} ns a unit of work, "
+            f"proportional within {numbers.at_most(loop.nonlinearity)}, windows within "
+            f"{numbers.at_most(loop.spread)}",
+            basis="run",
+            unit_ns=loop.unit_ns,
         )
     if failed := [s for s in m.summaries if s.withheld]:
         text = f"{work_lengths_text(s.cell.situation for s in failed)}: {WITHHELD}"
-        answers.append(sentence(text, cells=[s.id for s in failed]))
-    return answers
+        yield sentence(text, cells=[s.id for s in failed])
 
 
 def _floor_where(f: Floor) -> str:
@@ -211,11 +197,10 @@ def by_family(m: MachineAnswers) -> list[FamilyEvidence]:
         more = []
         if family.verdict == "forms":
             more = [
-                sentence(
-                    crossing_text(c, m.context), family.name, c.ids, below=c.below, above=c.above
-                )
+                sentence(crossing_text(c, m.context), family.name, c.ids, below=low, above=high)
                 for c in m.crossovers
                 if family_of(c.operation) is family
+                for low, high in [c.ends]
             ]
         more += places(m.summaries) if family is ONE_LINE else []
         answers.append(FamilyEvidence(family, _of_family(family, m), more))
@@ -245,7 +230,7 @@ def run_itself(m: MachineAnswers, compared: bool = True) -> list[Sentence]:
                 cells=[s.id for s in m.summaries],
             )
         ]
-    return answers + control_sentences(m)
+    return [*answers, *control_sentences(m)]
 
 
 def verdict_of(m: MachineAnswers) -> list[Sentence]:
@@ -285,11 +270,10 @@ def areas(m: MachineAnswers) -> list[tuple[str, list[Sentence]]]:
 def _joined(sentences: Sequence[Sentence]) -> list[Sentence]:
     """Each claim on a line of its own; claims of one situation that follow each other stand
     together."""
-    made: list[Sentence] = []
-    for one in sentences:
-        clauses = [Clause(text=one_line(capital(c.text))) for c in one.clauses]
-        lead = one_line(capital(one.lead))
-        if made and made[-1].lead == lead:
-            clauses = made.pop().clauses + clauses
-        made.append(Sentence(lead=lead, clauses=clauses))
-    return made
+    return [
+        Sentence(
+            lead=lead,
+            clauses=[Clause(text=one_line(capital(c.text))) for one in own for c in one.clauses],
+        )
+        for lead, own in itertools.groupby(sentences, lambda one: one_line(capital(one.lead)))
+    ]

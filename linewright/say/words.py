@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The one place where a name that programs read becomes English: reasons why a figure or an answer
-is missing, flags, cells, and why an already-built program runs unchanged or may not start."""
+"""Names that programs read, in English: reasons why a figure or an answer is missing, flags, cells,
+and why an already-built program runs unchanged or may not start. Names of one table or family stand
+with its sentences."""
 
 from __future__ import annotations
 

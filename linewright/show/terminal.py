@@ -216,18 +216,12 @@ def narrowed(one: TextTable, width: int = 0) -> tuple[TextTable, dict[str, str]]
             for n in range(len(one.headings))
             if (spare or n not in one.spare) and any(text_of(row[n]) for row in one.rows)
         ]
-        columns = [[_lettered(row[n], level, letters) for row in one.rows] for n in kept]
+        turned = zip(*one.rows, strict=True)
+        columns = [[_lettered(cell, level, letters) for cell in row] for row in turned]
         headings = one.short_headings if level and one.short_headings else one.headings
-        made = replace(
-            one,
-            title="",
-            headings=[headings[n] for n in kept],
-            short_headings=[],
-            left=[one.left[n] for n in kept],
-            rows=list(map(list, zip(*columns, strict=True))),
-            spare=(),
-            folds=(),
-        )
+        rows = list(map(list, zip(*columns, strict=True)))
+        shown = replace(one, title="", headings=headings, short_headings=[], rows=rows, folds=())
+        made = _with_columns(shown, kept)
         if not width or table_width(made) <= width + 1:
             break
     return made, letters
@@ -355,7 +349,10 @@ def _one_screen(screen: Document, console: Console) -> list[RenderableType]:
     amounts = _everything(screen)
     amounts |= {name: min(amounts[name], most) for name, most in (("limits", 3), ("use", 4))}
     return fitted(
-        lambda kept: list(_screen_blocks(screen, console, kept)), amounts, _next_shorter, console
+        lambda kept: list(_screen_blocks(screen, console, kept)),
+        amounts,
+        lambda kept: next((name for name, fewest in _SHORTER if kept[name] > fewest), ""),
+        console,
     )
 
 
@@ -369,10 +366,6 @@ def _everything(screen: Document) -> dict[str, int]:
         "rows": len(matrix.rows) if matrix else 0,
         "blank": 3,
     }
-
-
-def _next_shorter(amounts: Mapping[str, int]) -> str:
-    return next((name for name, fewest in _SHORTER if amounts[name] > fewest), "")
 
 
 def _screen_blocks(

@@ -15,8 +15,6 @@ from msgspec.structs import asdict
 
 from linewright.say.document import Axis, Bars, Chart, Explorer, Selection, TableCell, unique
 
-ENDS = ("", "_low", "_high")
-"""What stands behind a figure's name: of its middle, and of the ends of its interval."""
 ROW_PX, BAR_ROW_PX, HEIGHT = 24, 30, 300
 LABEL_PX = 190
 """Room for what stands beside a bar."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from collections import Counter
 from functools import lru_cache
@@ -15,6 +14,7 @@ from typing import Any
 
 import jinja2
 import vl_convert
+from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 from msgspec.structs import asdict, replace
 
@@ -160,7 +160,4 @@ def _data(material: Material, chapters: list[dict[str, Any]]) -> Markup:
 
 def safe_json(value: Any) -> Markup:
     """JSON without any character that could end a script element or a line of JavaScript."""
-    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    for character in "<>&'":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
+    return htmlsafe_json_dumps(value, allow_nan=False, separators=(",", ":"))

@@ -8,42 +8,14 @@ FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, s
 
 _CATEGORIES = {
     "light": [
-        "#1ca3b5",
-        "#ac4e01",
-        "#047d6e",
-        "#7e0b09",
-        "#0a18a0",
-        "#762dd7",
-        "#ae9305",
-        "#521e57",
-        "#6c9b69",
-        "#5b3b82",
-        "#5e132c",
-        "#20694d",
-        "#3280c7",
-        "#6b3148",
-        "#9d2b09",
-        "#b27018",
+        "#1ca3b5", "#ac4e01", "#047d6e", "#7e0b09", "#0a18a0", "#762dd7", "#ae9305", "#521e57",
+        "#6c9b69", "#5b3b82", "#5e132c", "#20694d", "#3280c7", "#6b3148", "#9d2b09", "#b27018",
     ],
     "dark": [
-        "#96edfc",
-        "#fe985e",
-        "#68c8b7",
-        "#cf5d51",
-        "#3f6df2",
-        "#b498fa",
-        "#fce06f",
-        "#9a629f",
-        "#b6e8b2",
-        "#a181ce",
-        "#aa596d",
-        "#6cb292",
-        "#9fcbf8",
-        "#b6758c",
-        "#f07759",
-        "#fdbd79",
+        "#96edfc", "#fe985e", "#68c8b7", "#cf5d51", "#3f6df2", "#b498fa", "#fce06f", "#9a629f",
+        "#b6e8b2", "#a181ce", "#aa596d", "#6cb292", "#9fcbf8", "#b6758c", "#f07759", "#fdbd79",
     ],
-}
+}  # fmt: skip
 """Colours of forms, found by search: the closest two of the first eight stay well apart in each of
 four kinds of vision (normal, and without red, green or blue cones, simulated after Machado et al.,
 2009), those of all sixteen less so, with 3:1 contrast to the page. A form has one hue in both

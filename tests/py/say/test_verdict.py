@@ -144,13 +144,9 @@ def test_the_crossover_is_named_and_rests_on_launches():
         ]
     records = together(costs, rng)
     (found,) = [c for c in crossovers(found_in(records)) if c.axis == "work_iters"]
-    assert (found.cheaper_below, found.below, found.cheaper_above, found.above) == (
-        "ldadd",
-        20,
-        "stadd",
-        100,
-    )
-    assert found.margin_below_ns == pytest.approx(35, rel=0.1)
+    assert [c.cheapest.form for c in (found.below, found.above)] == ["ldadd", "stadd"]
+    assert found.ends == (20, 100)
+    assert found.below.difference.median_ns == pytest.approx(35, rel=0.1)
     assert re.search(
         r"ldadd is cheaper up to 20 units of work, by .* ns; stadd from 100 \(about .* ns\), by ",
         spoken(records),
