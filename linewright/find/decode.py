@@ -467,7 +467,7 @@ def _purpose(load: _Instruction, loop: list[_Instruction]) -> Literal["", "decid
     return ""
 
 
-class _Arch:
+class _InstructionSet:
     """What instructions of an architecture access, by its disassembler's answers."""
 
     returned = frozenset((0,))
@@ -510,7 +510,7 @@ class _Arch:
         raise NotImplementedError
 
 
-class _X86(_Arch):
+class _X86(_InstructionSet):
     """x86-64, and i386 programs in their own mode."""
 
     def __init__(self, bits: int) -> None:
@@ -643,7 +643,7 @@ def _x86_names() -> dict[str, int]:
     return answer
 
 
-class _Arm64(_Arch):
+class _Arm64(_InstructionSet):
     """arm64: instructions of four bytes; where samples fall there is unverified, so neighbours
     count as near."""
 
