@@ -317,15 +317,16 @@ def _at(
 
 def _exclusive(ticks: Sequence[MachineTick], inside: Counter[tuple[int, int]]) -> bool:
     """Whether one thread at a time only is met at the code at which one runs while others wait: if
-    threads went through it independently, pairs of them would be met there. Code is weighed by how
-    often it is met in such waits."""
+    threads went through it independently, pairs of them would be met there. Code is weighed by the
+    square of how often it is met in such waits: samples of one tick are not of one instant, and
+    what follows the section is met as well."""
     most = max(inside.values(), default=1)
     weights: dict[int, np.ndarray] = {}
     for number, tick in enumerate(ticks):
         for use in tick.uses:
             if use.where == "elsewhere" and use.place in inside:
                 row = weights.setdefault(use.tid, np.zeros(len(ticks)))
-                row[number] = inside[use.place] / most
+                row[number] = (inside[use.place] / most) ** 2
     expected = met = 0.0
     for one, two in combinations(weights.values(), 2):
         expected += one.mean() * two.sum()

@@ -251,6 +251,23 @@ def test_code_outside_of_the_section_is_not_taken_for_it() -> None:
     assert judge(ticks, [], {}, False, 1600).answer == "undecided"
 
 
+@pytest.mark.parametrize(("both", "answer"), [(8, "running"), (40, "undecided")])
+def test_a_section_is_told_from_what_follows_it(both: int, answer: str) -> None:
+    """The planted long section, as CPUs that were sampled up to 20 us apart met it; and code at
+    which two threads are met as often as a tenth of what independent ones would be, and more."""
+    inside, outside = (WordUse(0, "elsewhere", (1, at)) for at in (INSIDE, OUTSIDE))
+    waits = WordUse(0, "waits")
+    met = {(inside, waits): 480, (outside, waits): 31, (inside, outside): 127}
+    met |= {(inside, inside): both, (outside, outside): 40}
+    pairs = [pair for pair, number in met.items() for _ in range(number)]
+    Random(5).shuffle(pairs)
+    ticks = [
+        MachineTick(at * TICK, True, [one._replace(tid=1 + at % 2), two._replace(tid=2 - at % 2)])
+        for at, (one, two) in enumerate(pairs)
+    ]
+    assert judge(ticks, [], {}, False, 2 * len(ticks)).answer == answer
+
+
 def test_a_tick_without_all_cpus_says_nothing() -> None:
     ticks = [t._replace(whole=False) for t in drawn(800, waits=0.9, at=0.1)]
     found = judge(ticks, [], {}, False, 1600)
