@@ -131,35 +131,25 @@ class Watcher:
 
     def requests(self) -> Iterator[str]:
         """Commands for the sampler: a round for each line not yet watched, the most promising
-        first."""
-        for place, candidate in self._ranked():
-            if len(self._watched) >= MOST_LINES:
-                return
-            threads = self._threads(candidate)
-            if len(threads) < 2:
-                continue
-            self._watched.add(place)
-            evidence = self._lines.at(candidate.seen.pid, candidate.seen.address)
-            yield from self._ask(
-                _Round(evidence, candidate.seen.pid, candidate.seen.address, threads, reads=False)
-            )
-
-    def _ranked(self) -> list[tuple[LinePlace, Candidate]]:
-        """Lines that two threads' code uses come first; one thread's own stack only then.  Memory
-        that one thread alone can reach is left out: two threads' hits are what shows anything."""
+        first. Lines that two threads' code uses come first; one thread's own stack only then.
+        Memory that one thread alone can reach is left out: two threads' hits are what shows
+        anything."""
         threads = Counter(self._pid_of.values())
         fit = [
-            (place, c)
-            for place, c in self._candidates.items()
-            if place not in self._watched
-            and sum(c.threads.values()) >= FEWEST
+            c
+            for c in self._candidates.values()
+            if c.seen.place not in self._watched
+            and c.threads.total() >= FEWEST
             and (c.between_processes or threads[c.seen.pid] > 1)
-            and (len(c.threads) > 1 or not c.own_stack)
-            and (c.writes or len(c.threads) > 1)
+            and (len(c.threads) > 1 or (c.writes and not c.own_stack))
         ]
-        return sorted(
-            fit, key=lambda pair: (len(pair[1].threads) < 2, -sum(pair[1].threads.values()))
-        )
+        for c in sorted(fit, key=lambda c: (len(c.threads) < 2, -c.threads.total())):
+            if len(self._watched) >= MOST_LINES:
+                return
+            if len(users := self._threads(c)) > 1:
+                self._watched.add(c.seen.place)
+                evidence = self._lines.at(c.seen.pid, c.seen.address)
+                yield from self._ask(_Round(evidence, c.seen.pid, c.seen.address, users, False))
 
     def _threads(self, candidate: Candidate) -> list[int]:
         """Threads of processes that have the line, at the address that it has in the first one."""
@@ -195,30 +185,23 @@ class Watcher:
         if round_ is None:
             return []
         round_.waiting -= 1
-        if watch.outcome == "hit":
-            if touch := self._touch(watch, round_):
-                round_.hits.append((watch, touch))
-        elif watch.outcome in ("refused", "busy"):
-            self.refused += 1
-        else:
-            self.answered += 1
+        refused = watch.outcome in ("refused", "busy")
+        self.refused += refused
+        self.answered += not refused
+        if watch.outcome == "hit" and (touch := self._touch(watch, round_)):
+            round_.hits.append((watch, touch))
         if round_.waiting:
             return []
-        self._take(round_)
+        # A round's hits become evidence when two threads had some: else nothing travels here.
+        if len({w.tid for w, _ in round_.hits}) > 1:
+            for hit, touch in round_.hits:
+                round_.evidence.touch(hit.tid, *touch, self._now_ns)
+            round_.evidence.watched |= any(wrote for _, (_, _, wrote) in round_.hits)
         if round_.reads or not round_.hits:
             return []
         again = _Round(round_.evidence, round_.pid, round_.address, round_.threads, reads=True)
         again.hits = round_.hits
         return list(self._ask(again))
-
-    def _take(self, round_: _Round) -> None:
-        """A round's hits become evidence when two threads had some: else nothing travels here."""
-        if len({w.tid for w, _ in round_.hits}) < 2:
-            return
-        for watch, touch in round_.hits:
-            round_.evidence.touch(watch.tid, *touch, self._now_ns)
-        if any(wrote for _, (_, _, wrote) in round_.hits):
-            round_.evidence.watched = True
 
     def _touch(self, watch: Watch, round_: _Round) -> _Touched | None:
         """By the instruction, else as far as the watchpoint tells; None where the instruction's

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+import msgspec
 import pytest
 from find.test_stream import START, encoded
 
@@ -127,6 +128,22 @@ def test_a_hit_counts_where_its_instruction_was(code, registers_there, expected)
     run, _ = gathered([(1, 1), (1, 2)], False, answer, code)
     (line,) = [e for e in run.lines.known.values() if e.watched]
     assert sharing_kind(line.threads.values()) == expected
+
+
+@pytest.mark.parametrize("hits", [True, False])
+def test_a_watchpoint_that_was_met_had_a_register(hits: bool) -> None:
+    """Though all others were refused."""
+
+    def answer(sent: list[str]) -> Iterator[Watch]:
+        for request in sent:
+            tid, address = map(int, request.split()[2:4])
+            met = outcome(request, ip=BASE + 3, registers=registers(tid))
+            mine = hits and address == DATA + 8 * (tid - 1)
+            yield met if mine else msgspec.structs.replace(met, outcome="refused")
+
+    run, _ = gathered([(1, 1), (1, 2)], False, answer)
+    kinds = {n.kind for n in sources.findings_of(run, "program").notes}
+    assert "refused" in kinds and ("refused_all" in kinds) != hits
 
 
 @pytest.mark.parametrize(("answered", "open_lines"), [(0, 1), (16, 0)])
