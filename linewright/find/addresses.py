@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import bisect
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
@@ -78,14 +78,6 @@ class Stacks:
         return None if among_heap and address > threads[owner] + SMALL_STACK else owner
 
 
-class _StorageCopy(NamedTuple):
-    """A thread's copy of a module's data."""
-
-    begin: int
-    tid: int
-    path: str
-
-
 class _ThreadStorage:
     """Blocks of all threads of one run."""
 
@@ -95,7 +87,7 @@ class _ThreadStorage:
     def find(self, pid: int, address: int) -> Object | None:
         """What lies at an address, where it is a thread's copy of a module's data."""
         blocks = self._blocks.get(pid, [])
-        at = bisect.bisect_right(blocks, address, key=lambda block: block.begin) - 1
+        at = bisect.bisect_right(blocks, address, key=lambda block: block[0]) - 1
         if at < 0:
             return None
         begin, tid, path = blocks[at]
@@ -109,16 +101,19 @@ class _ThreadStorage:
         return Object("thread_local", offset, demangle(symbol.name), name, tid, start=start)
 
     @cached_property
-    def _blocks(self) -> dict[int, list[_StorageCopy]]:
-        """By process, in order of addresses."""
-        return {pid: sorted(self._of(pid)) for pid in self._spaces.threads}
-
-    def _of(self, pid: int) -> Iterator[_StorageCopy]:
-        files = self._files(pid)
-        for tid, thread in self._spaces.threads[pid].items():
-            for number, begin in enumerate(thread.blocks, 1):
-                if begin and number in files:
-                    yield _StorageCopy(begin, tid, files[number])
+    def _blocks(self) -> dict[int, list[tuple[int, int, str]]]:
+        """By process, in order of addresses: where each thread's copy of a module's data begins,
+        the thread, and the module's file."""
+        return {
+            pid: sorted(
+                (begin, tid, files[number])
+                for tid, thread in threads.items()
+                for number, begin in enumerate(thread.blocks, 1)
+                if begin and number in files
+            )
+            for pid, threads in self._spaces.threads.items()
+            for files in [self._files(pid)]
+        }
 
     def _files(self, pid: int) -> dict[int, str]:
         """The file of each module's number; where no C library says where the number stands, the
@@ -132,11 +127,8 @@ class _ThreadStorage:
         offset = next((o for o in map(_offset_of_number, libraries) if o), 0)
         found = {}
         for path, entry in entries:
-            number = (
-                entry.words[offset // 8]
-                if 0 < offset // 8 < len(entry.words)
-                else int(bool(entry.path))
-            )
+            told = 0 < offset // 8 < len(entry.words)
+            number = entry.words[offset // 8] if told else int(bool(entry.path))
             if number and path:
                 found[number] = path
         return found

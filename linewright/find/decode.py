@@ -270,8 +270,7 @@ class Decoder:
         if all(_purpose(i, body) for i in loads):
             near = back is load or back in behind[:SPIN]
             return "waits" if near and _purpose(load, body) == "decides" else ""
-        same = [i for i in loads if _same_place(i, load)]
-        return "retries" if len(same) > 1 else ""
+        return "retries" if sum(_same_place(i, load) for i in loads) > 1 else ""
 
     def _ahead(self, pid: int, ip: int, window: int = WINDOW, bits: int = 0) -> list[_Instruction]:
         """The code from an instruction on."""
@@ -709,13 +708,10 @@ class _Arm64(_InstructionSet):
 
 
 _ARM64_ATOMIC = (
-    *(
-        f"{way}{what}"
-        for way in ("ld", "st")
-        for what in ("add", "clr", "set", "eor", "smax", "smin", "umax", "umin")
-    ),
+    *(f"{way}{what}" for way in ("ld", "st")
+      for what in ("add", "clr", "set", "eor", "smax", "smin", "umax", "umin")),
     *("swp", "cas", "ldxr", "ldaxr", "stxr", "stlxr", "ldxp", "ldaxp", "stxp", "stlxp"),
-)
+)  # fmt: skip
 
 
 def is_arm64_atomic(mnemonic: str) -> bool:
@@ -725,14 +721,9 @@ def is_arm64_atomic(mnemonic: str) -> bool:
 
 def _arm64_size(i: capstone.CsInsn) -> int:
     """Bytes of the access, by the mnemonic's suffix and the register's name."""
-    if i.mnemonic.endswith("b"):
-        return 1
-    if i.mnemonic.endswith("h"):
-        return 2
+    if i.mnemonic.endswith(("b", "h")):
+        return 1 + i.mnemonic.endswith("h")
     data = [i.reg_name(o.reg) for o in i.operands if o.type == arm64_const.ARM64_OP_REG]
-    widest = {"w": 4, "x": 8, "q": 16, "d": 8, "s": 4}
-    name = data[-1] if data else "x0"
-    pair = (
-        2 if i.mnemonic.startswith(("ldp", "stp", "ldxp", "ldaxp", "stxp", "stlxp", "casp")) else 1
-    )
-    return widest.get(name[0], 8) * pair
+    widest, name = {"w": 4, "x": 8, "q": 16, "d": 8, "s": 4}, data[-1] if data else "x0"
+    pairs = ("ldp", "stp", "ldxp", "ldaxp", "stxp", "stlxp", "casp")
+    return widest.get(name[0], 8) << i.mnemonic.startswith(pairs)

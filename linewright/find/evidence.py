@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
 
-from linewright.find.decode import NEAR, Decoder, Operand
+from linewright.find.decode import NEAR, Decoder
 from linewright.find.results import SharingKind, Tasks
 from linewright.find.space import Spaces
 from linewright.find.stream import Sample
@@ -286,21 +286,12 @@ def collect(samples: Iterable[Sample], decoder: Decoder, lines: LineEvidence) ->
     there = Counter((sample.tid, sample.ip) for sample, _ in sure)
     for sample, operand in sure:
         often = there[sample.tid, sample.ip] >= STRAY * of_thread[sample.tid]
-        if often or not operand.joined:
-            put(lines, sample, operand)
-
-
-def put(lines: LineEvidence, sample: Sample, operand: Operand) -> None:
-    """One sample on one line, as one access."""
-    address = operand.address(sample.registers)
-    if address is None:
-        return
-    evidence = lines.at(sample.pid, address, sample.time_ns)
-    evidence.touch(
-        sample.tid, address % LINE, operand.size, operand.access != "read", sample.time_ns
-    )
-    key = SiteKey(sample.pid, operand.ip, operand.access, operand.mnemonic)
-    evidence.count(key, sample, address % LINE)
+        address = operand.address(sample.registers) if often or not operand.joined else None
+        if address is not None:
+            e, writes = lines.at(sample.pid, address, sample.time_ns), operand.access != "read"
+            e.touch(sample.tid, address % LINE, operand.size, writes, sample.time_ns)
+            key = SiteKey(sample.pid, operand.ip, operand.access, operand.mnemonic)
+            e.count(key, sample, address % LINE)
 
 
 def collect_near(

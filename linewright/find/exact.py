@@ -10,11 +10,12 @@ import subprocess
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TextIO
 
-from linewright.elf import inspection
+from linewright.elf import image, inspection
 from linewright.elf.outline_helpers import is_helper
 from linewright.elf.symbols import module
 from linewright.errors import RunError, UserError
@@ -123,21 +124,18 @@ def run(plugin: Path, command: Sequence[str], output: TextIO | None = None) -> t
     found.spaces.store.lies_at(readable(whole), whole)
     with tempfile.TemporaryDirectory(prefix="linewright-find-") as folder:
         options = ["-plugin", f"{plugin},to={folder}/accesses"]
-        if (
-            arch == "arm64"
-            and os.uname().machine != "aarch64"
-            and "QEMU_LD_PREFIX" not in os.environ
-        ):
+        foreign = arch == "arm64" and os.uname().machine != "aarch64"
+        if foreign and "QEMU_LD_PREFIX" not in os.environ:
             options += ["-L", ARM64_LIBRARIES]
         done = subprocess.run([emulator, *options, program, *command[1:]], stdout=output)
         for path in sorted(Path(folder).iterdir()):
             with path.open("rb") as lines:
                 found.take(lines)
-    if not found.complete and not _takes_plugins(emulator):
-        # As the qemu-user of Ubuntu 24.04.
-        allowed = "install a qemu-user whose --help names -plugin"
-        raise UserError(f"{emulator} was built without plugins", "--exact", allowed)
     if not found.complete:
+        said = subprocess.run([emulator, "--help"], capture_output=True, text=True)
+        if "-plugin" not in said.stdout:  # as the qemu-user of Ubuntu 24.04
+            allowed = "install a qemu-user whose --help names -plugin"
+            raise UserError(f"{emulator} was built without plugins", "--exact", allowed)
         raise RunError(
             f"{EMULATORS[arch]} ended with {done.returncode} and left no accesses: was the "
             "program killed?"
@@ -145,24 +143,14 @@ def run(plugin: Path, command: Sequence[str], output: TextIO | None = None) -> t
     return found, done.returncode if done.returncode >= 0 else 128 - done.returncode
 
 
-def _takes_plugins(emulator: str) -> bool:
-    said = subprocess.run([emulator, "--help"], capture_output=True, text=True)
-    return "-plugin" in said.stdout
-
-
 def _arch_of(program: str) -> str:
     """The architecture that an ELF program is for, by its header."""
-    with open(program, "rb") as file:
-        head = file.read(20)
-    machine = int.from_bytes(head[18:20], "little")
-    known = {62: "x86_64", 183: "arm64"}
-    if head[:5] != b"\x7fELF\x02" or machine not in known:
-        raise UserError(
-            f"{program} is no 64-bit program for x86-64 or arm64",
-            "--exact",
-            "a script's interpreter can be named",
-        )
-    return known[machine]
+    with suppress(UserError):
+        arch = image.begin(program).machine
+        if arch in EMULATORS:
+            return arch
+    what = f"{program} is no 64-bit program for x86-64 or arm64"
+    raise UserError(what, "--exact", "a script's interpreter can be named")
 
 
 def findings_of(found: ExactRun, command: Sequence[str], exit_code: int) -> Result:

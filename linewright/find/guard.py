@@ -263,18 +263,19 @@ def _junit(result: Result, new: Sequence[Hot], why: str) -> bytes:
     lines = travelling(result)
     counts = {"tests": len(lines) + bool(why) or 1, "failures": len(new), "errors": int(bool(why))}
     attributes = {"name": "linewright find"} | {key: str(number) for key, number in counts.items()}
-    suite = ElementTree.Element("testsuite", attributes)
+    suite, add = ElementTree.Element("testsuite", attributes), ElementTree.SubElement
+
+    def case(name: str) -> ElementTree.Element:
+        return add(suite, "testcase", name=name, classname=result.program)
+
     for hot in lines:
-        case = ElementTree.SubElement(
-            suite, "testcase", name=name_text(hot), classname=result.program
-        )
+        one = case(name_text(hot))
         if hot in new:
-            ElementTree.SubElement(case, "failure", message=kind_text(hot)).text = _message(hot)
-    if why or not lines:
-        name = "the guard can tell" if why else "no line"
-        case = ElementTree.SubElement(suite, "testcase", name=name, classname=result.program)
-        if why:
-            ElementTree.SubElement(case, "error", message=why)
+            add(one, "failure", message=kind_text(hot)).text = _message(hot)
+    if why:
+        add(case("the guard can tell"), "error", message=why)
+    elif not lines:
+        case("no line")
     return ElementTree.tostring(suite, "utf-8", xml_declaration=True)
 
 

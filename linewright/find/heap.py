@@ -14,6 +14,7 @@ import numpy as np
 
 from linewright.find.addresses import HeapBlock
 from linewright.find.evidence import LINE
+from linewright.find.results import Remark, note
 from linewright.find.space import Spaces
 from linewright.find.stream import Map
 
@@ -56,20 +57,17 @@ class HeapTable:
         self._blocks: dict[int, BlockRows] = {}
         self._reused: dict[tuple[int, int], np.ndarray] = {}
         """By process and line: the blocks that had the same bytes as others, of other calls."""
-        self.dropped = 0
-        self.missing = ""
-        """Why no block is known: ``other_version``, ``not_loaded``, ``unread``; empty where some
-        are."""
-        self.failure = ""
-        """Of a table that was not read, what stopped that."""
+        self.notes: list[Remark] = []
+        """Why no block is known, or some are not."""
 
     def read(self) -> None:
         """Take every block from the file, by process."""
         data = np.memmap(self._path, "<u8", "r")
-        magic, slots, self.dropped = map(int, data[:3])
+        magic, slots, dropped = map(int, data[:3])
         if magic != MAGIC or slots != SLOTS:
-            self.missing = "other_version" if magic else "not_loaded"
+            self.notes.append(note("other_version" if magic else "not_loaded"))
             return
+        self.notes += [note("heap_dropped", dropped)] * bool(dropped)
         data = data[HEADER // 8 :]
         used = np.flatnonzero(data[:SLOTS] > 1)
         died = data[SLOTS:][used]

@@ -91,7 +91,7 @@ def verdict_of(line: Hot) -> Verdict:
     sharing, answer, because = kind, line.movement.answer if line.movement else "not_seen", ""
     if kind == "true" and not wide:
         mixed = bystanders(line.touches, line.threads)
-        sharing = "lock" if line_is_lock(line) else "mixed" if mixed else "true"
+        sharing = "lock" if is_lock(line) else "mixed" if mixed else "true"
     if answer == "open":
         answer, because = "undecided", "samples"
     elif answer in ("by_turns", "one_cpu"):
@@ -127,7 +127,10 @@ def _followed(line: Hot, sharing: str) -> tuple[tuple[str, ...], str]:
         step = "measure_counters" if key == "counting" else "measure"
     else:
         step = ""
-    if key == "readers" and replaceable(line.sites):
+    c_library = ("libc.so", "libpthread")  # shared, so that another library can stand in for it
+    if key == "readers" and any(
+        "pthread_rwlock" in used_in(s) and s.module.startswith(c_library) for s in line.sites
+    ):
         return (*advice, "replaceable"), "locks"
     what = line.objects[0] if line.objects else None
     if what is not None and what.kind == "heap" and not what.site and not line.fields:
@@ -143,7 +146,7 @@ def _for_true_sharing(line: Hot) -> str:
     atomics = [s.instruction for s in sites if s.access == "atomic"]
     if use := lock_use(sites):
         return use
-    if line_is_lock(line):
+    if is_lock(line):
         return "lock"
     counted = any(f.name.endswith(_REFERENCE_FIELDS) for f in line.fields)
     if atomics and (counted or any(_REFERENCES.search(used_in(site)) for site in sites)):
@@ -180,20 +183,16 @@ def bystanders(touches: Sequence[Touch], threads: int) -> list[int]:
     ]
 
 
-def is_lock(sites: Sequence[Site]) -> bool:
-    """Whether the functions that use it are a lock's, or its instructions a spin lock's: an
-    exchange takes it, and a load waits until that may succeed, or the exchange itself."""
+def is_lock(line: Hot) -> bool:
+    """Whether the functions that use it are a lock's, or the field that threads contend for is by
+    its type, or its instructions are a spin lock's: an exchange takes it, and a load waits until
+    that may succeed, or the exchange itself."""
+    sites, member = line.sites, line.member
     waits = [site for site in sites if site.role == "waits"]
-    waited = bool(waits)
     taken = any(s.role == "takes" or s.instruction.startswith(_EXCHANGES) for s in sites)
-    taken |= any(s.access == "atomic" for s in waits)
-    return (waited and taken) or any(name in used_in(site) for site in sites for name in _LOCKS)
-
-
-def line_is_lock(line: Hot) -> bool:
-    """The same, or by the type of the field that threads contend for."""
-    typed = line.member is not None and _LOCK_TYPES.search(line.member.declared)
-    return bool(typed) or is_lock(line.sites)
+    spins = bool(waits) and (taken or any(s.access == "atomic" for s in waits))
+    typed = member is not None and bool(_LOCK_TYPES.search(member.declared))
+    return spins or typed or any(name in used_in(site) for site in sites for name in _LOCKS)
 
 
 def waits_at(line: Hot) -> bool:
@@ -211,14 +210,6 @@ def lock_use(sites: Sequence[Site]) -> LockUse:
     if read >= MOSTLY * written:
         return "readers"
     return "writers" if written >= read else "both"
-
-
-def replaceable(sites: Sequence[Site]) -> bool:
-    """Whether the lock is a shared C library's, so that another library can stand in for it."""
-    return any(
-        "pthread_rwlock" in used_in(s) and s.module.startswith(("libc.so", "libpthread"))
-        for s in sites
-    )
 
 
 def _share(sites: Sequence[Site], names: Sequence[str]) -> float:

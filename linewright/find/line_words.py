@@ -9,6 +9,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import PurePath
 
+from msgspec import structs
+
 from linewright import numbers
 from linewright.find.line_verdict import bystanders, waits_at
 from linewright.find.results import (
@@ -77,9 +79,9 @@ def line_text(hot: Hot) -> str:
         used = f" ({', '.join(hot.used_fields[:MOST_FIELDS])})" if hot.used_fields else ""
         typed = f"objects of type {hot.type}{used}"
         return f"{typed if hot.type else object_text(hot.objects[0], True)}, on {hot.lines} lines"
-    apart: dict[Object, Object] = {}
+    apart: dict[Object, Object] = {}  # of blocks of one allocating call the first one
     for what in hot.objects:
-        apart.setdefault(what.without_place, what)
+        apart.setdefault(structs.replace(what, offset=0, start=0), what)
     first, *named = dict.fromkeys(map(object_text, apart.values()))
     more = f" and {len(named) - MOST_NAMES} more" if len(named) > MOST_NAMES else ""
     return ", ".join([first, *named[:MOST_NAMES]]) + more
@@ -312,7 +314,13 @@ def _slowed(ceiling: Ceiling) -> str:
     return f", {numbers.percent(ceiling.most_slowed, False)} of thread {ceiling.slowed_thread}'s"
 
 
-_TEXTS = """
+def _texts(block: str) -> dict[str, str]:
+    """Texts by their names, each folded."""
+    found = re.findall(r"^(\w+): (.*(?:\n  .*)*)", block, re.MULTILINE)
+    return {key: " ".join(text.split()) for key, text in found}
+
+
+ADVICE = _texts("""
 stays: Change nothing: one CPU at a time uses the line while its threads run at once, so its
   operations would cost the same without sharing.
 within: Separate the fields or elements within the block (alignas({apart}) on them); trial --pad
@@ -360,11 +368,7 @@ several: Write it less often, only where the value changes, or give each thread 
 written: Write it less often, or let readers keep a copy: one thread writes it and others read it.
 beside: {threads} other bytes only: move them to a line of their own.
 policy: Without a new build: choose the form by LINEWRIGHT_ATOMICS; the trial compares the forms.
-"""
-ADVICE = {
-    key: " ".join(text.split())
-    for key, text in re.findall(r"^(\w+): (.*(?:\n  .*)*)", _TEXTS, re.MULTILINE)
-}
+""")
 """What to do, by the names of `Verdict.advice`."""
 
 
@@ -413,80 +417,77 @@ def next_command(hot: Hot, result: Result) -> str:
     return line if verb == "measure" else f"{line} -- {program}"
 
 
-NOTES = {
-    "unmet_stores": "plain stores that no watchpoint met",
-    "in_kernel": "the kernel",
-    "rare": "rare lines",
-    "plain": "plain stores and loads: without perf_event_open there are no watchpoints, so false "
-    "sharing between plain stores is unseen",
-    "unsignalled": "statically linked programs, threads that block the signal or were not made by "
-    "pthread_create",
-    "exact_time": "time: how often a line moves on real hardware, and what that costs",
-    "not_executed": "code that this run did not execute",
-    "between_processes": "how processes take turns on memory that they share",
-    "by_kernel": "what the kernel touches",
-    "unknown_pointers": "accesses through %fs of threads whose thread pointer was not found: {}",
-    "unknown_pointers_i386": "accesses through %gs: {} threads",
-    "unknown_pointers_arm64": "names of thread-local variables of threads whose thread pointer was "
-    "not found: {}",
-    "held_back": "A CPU quota (cgroup) held threads back for {} s in {} s, all CPUs together: what "
-    "they share was put to the test so much less.",
-    "failed": "The program failed ({}): what it did until then counts.",
-    "went_on": "Processes that the program started go on after its end and are not seen any more: "
-    "the option --pid {} samples one.",
-    "one_cpu": "One CPU ran all of it: what its threads share was not put to the test.",
-    "never_at_once": "The program's threads were seen to run at once {} of the time that any ran: "
-    "what they share has hardly been put to the test.",
-    "ended_by": "Ended by {} before its time: what was seen until then counts.",
-    "damaged": "Broken off: {}; what came before counts.",
-    "left_out": "{} threads are not sampled: too few file descriptors (ulimit -n), and no "
-    "permission for the whole machine.",
-    "assumed_cost": "The cost of samples or watchpoints could not be measured here: the overhead "
-    "rests on assumed figures.",
-    "lost": "{} samples were lost: the machine was too busy to read them.",
-    "throttled": "The kernel throttled the timers (kernel.perf_event_max_sample_rate).",
-    "refused": "{} watchpoints were refused or found no free register.",
-    "refused_all": "No watchpoint found a free register: other debuggers or tracers hold them, and "
-    "plain stores are unseen.",
-    "unwatched": "Lines that were not watched, or not to the end: {}. Watching stops with the "
-    "program and at its half of the 2 % that finding may take.",
-    "user_time": "Shares are of user time: kernel.perf_event_paranoid does not allow samples of "
-    "the kernel.",
-    "other_run": "Another run was measuring or sampling on this machine when this one began: each "
-    "disturbs the other.",
-    "ending": "The program did not end by itself: it was ended from here ({}).",
-    "no_sample": "No sample: the program used less CPU time than one period.",
-    "by_signal": "{}. Chain by CPU timers and a signal handler in a preloaded library instead.",
-    "unread": "Heap blocks have no names: {}",
-    "other_version": "Heap blocks have no names: the interposed malloc is of another version; "
-    "build it anew.",
-    "not_loaded": "Heap blocks have no names: no process loaded the interposed malloc; is the "
-    "program static?",
-    "too_large": "{} has more than 512 MiB and was not fetched: its names are missing.",
-    "replaced": "{} is not the file that the program mapped, which was replaced: it names nothing "
-    "here; start the program anew.",
-    "packed": "Fields are missing: the debug information of {} is compressed with zstd, and no "
-    "objcopy here (binutils, LLVM) decompresses that.",
-    "java": "Methods of Java (process {0}) have no names: start it with JAVA_TOOL_OPTIONS="
-    "'-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit' (JDK 17), or jcmd {0} "
-    "Compiler.perfmap while it runs, then find --pid.",
-    "javascript": "Functions of JavaScript (process {}) have no names: node --perf-basic-prof.",
-    "heap_dropped": "{} heap blocks found no place in the table and have no name.",
-    "exact_order": "Lines are in the order in which they changed hands most under emulation: that "
-    "is no measure of time.",
-    "exact_seldom": "{0} more lines changed hands fewer than {1} times, or none of their bytes was "
-    "used as often, as at starts and ends of threads and in queues.",
-    "no_records": "No ceiling: no records of this machine ({}){}. {} makes them.",
-    "several_models": "No ceiling: the records are of several simulated machines, {}; name one "
-    "file.",
-    "half_a_model": "No ceiling: the records of simulated machine {} have no form both alone and "
-    "contended.",
-    "of_a_model": "Ceilings are priced on simulated machine {}: what a model says, and no "
-    "measurement.",
-    "apart_measured": "alignas({}) is what plan spacing measured on this machine: more gains at "
-    "most {}.",
-    "apart_usual": "alignas({}) is a convention: {} finds what the machine needs.",
-}
+NOTES = _texts("""
+unmet_stores: plain stores that no watchpoint met
+in_kernel: the kernel
+rare: rare lines
+plain: plain stores and loads: without perf_event_open there are no watchpoints, so false sharing
+  between plain stores is unseen
+unsignalled: statically linked programs, threads that block the signal or were not made by
+  pthread_create
+exact_time: time: how often a line moves on real hardware, and what that costs
+not_executed: code that this run did not execute
+between_processes: how processes take turns on memory that they share
+by_kernel: what the kernel touches
+unknown_pointers: accesses through %fs of threads whose thread pointer was not found: {}
+unknown_pointers_i386: accesses through %gs: {} threads
+unknown_pointers_arm64: names of thread-local variables of threads whose thread pointer was not
+  found: {}
+held_back: A CPU quota (cgroup) held threads back for {} s in {} s, all CPUs together: what they
+  share was put to the test so much less.
+failed: The program failed ({}): what it did until then counts.
+went_on: Processes that the program started go on after its end and are not seen any more: the
+  option --pid {} samples one.
+one_cpu: One CPU ran all of it: what its threads share was not put to the test.
+never_at_once: The program's threads were seen to run at once {} of the time that any ran: what
+  they share has hardly been put to the test.
+ended_by: Ended by {} before its time: what was seen until then counts.
+damaged: Broken off: {}; what came before counts.
+left_out: {} threads are not sampled: too few file descriptors (ulimit -n), and no permission for
+  the whole machine.
+assumed_cost: The cost of samples or watchpoints could not be measured here: the overhead rests on
+  assumed figures.
+lost: {} samples were lost: the machine was too busy to read them.
+throttled: The kernel throttled the timers (kernel.perf_event_max_sample_rate).
+refused: {} watchpoints were refused or found no free register.
+refused_all: No watchpoint found a free register: other debuggers or tracers hold them, and plain
+  stores are unseen.
+unwatched: Lines that were not watched, or not to the end: {}. Watching stops with the program and
+  at its half of the 2 % that finding may take.
+user_time: Shares are of user time: kernel.perf_event_paranoid does not allow samples of the
+  kernel.
+other_run: Another run was measuring or sampling on this machine when this one began: each
+  disturbs the other.
+ending: The program did not end by itself: it was ended from here ({}).
+no_sample: No sample: the program used less CPU time than one period.
+by_signal: {}. Chain by CPU timers and a signal handler in a preloaded library instead.
+unread: Heap blocks have no names: {}
+other_version: Heap blocks have no names: the interposed malloc is of another version; build it
+  anew.
+not_loaded: Heap blocks have no names: no process loaded the interposed malloc; is the program
+  static?
+too_large: {} has more than 512 MiB and was not fetched: its names are missing.
+replaced: {} is not the file that the program mapped, which was replaced: it names nothing here;
+  start the program anew.
+packed: Fields are missing: the debug information of {} is compressed with zstd, and no objcopy
+  here (binutils, LLVM) decompresses that.
+java: Methods of Java (process {0}) have no names: start it with
+  JAVA_TOOL_OPTIONS='-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit' (JDK 17), or jcmd {0}
+  Compiler.perfmap while it runs, then find --pid.
+javascript: Functions of JavaScript (process {}) have no names: node --perf-basic-prof.
+heap_dropped: {} heap blocks found no place in the table and have no name.
+exact_order: Lines are in the order in which they changed hands most under emulation: that is no
+  measure of time.
+exact_seldom: {0} more lines changed hands fewer than {1} times, or none of their bytes was used
+  as often, as at starts and ends of threads and in queues.
+no_records: No ceiling: no records of this machine ({}){}. {} makes them.
+several_models: No ceiling: the records are of several simulated machines, {}; name one file.
+half_a_model: No ceiling: the records of simulated machine {} have no form both alone and
+  contended.
+of_a_model: Ceilings are priced on simulated machine {}: what a model says, and no measurement.
+apart_measured: alignas({}) is what plan spacing measured on this machine: more gains at most {}.
+apart_usual: alignas({}) is a convention: {} finds what the machine needs.
+""")
 
 
 def note_text(said: Remark) -> str:

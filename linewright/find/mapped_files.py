@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from io import BytesIO
+from itertools import accumulate
 from pathlib import Path
 
 import msgspec
@@ -40,14 +41,8 @@ _DELETED = " (deleted)"
 
 def is_file(mapping: Map) -> bool:
     """Whether a file with symbols may lie there; a program may be executed from memory."""
-    path = mapping.path
-    in_memory = path.startswith("/memfd:") and mapping.shared
-    return (
-        path.startswith("/")
-        and bool(mapping.inode)
-        and not in_memory
-        and not path.startswith(("/dev/", "/SYSV"))
-    )
+    none = ("/dev/", "/SYSV", *["/memfd:"] * mapping.shared)
+    return mapping.inode > 0 and mapping.path.startswith("/") and not mapping.path.startswith(none)
 
 
 class Files:
@@ -256,8 +251,6 @@ def _prune(folder: Path) -> None:
         ((f.stat().st_atime, f.stat().st_size, f) for f in folder.iterdir() if f.is_file()),
         reverse=True,
     )
-    total = 0
-    for _, size, file in found:
-        total += size
+    for total, (_, _, file) in zip(accumulate(size for _, size, _ in found), found, strict=True):
         if total > MOST_KEPT:
             file.unlink(missing_ok=True)

@@ -152,33 +152,24 @@ def waiting_topic(waits: Sequence[Wait]) -> Topic:
 
 def _alone(result: Result) -> Topic:
     """Atomics on lines that do not travel."""
-    lines = [
-        _of(
-            [hot],
-            f"{numbers.share(hot.share)}  {line_text(hot)}: "
-            f"{site_text(hot.sites[0]) if hot.sites else ''}{FENCE if is_fence(hot) else ''}",
-        )
-        for hot in result.alone[:3]
-    ]
+    lines = []
+    for hot in result.alone[:3]:
+        text = f"{numbers.share(hot.share)}  {line_text(hot)}: "
+        for site in hot.sites[:1]:
+            # A locked operation on the thread's own stack: compilers write a full fence so on x86.
+            fence = hot.objects[0].kind == "stack" and site.instruction in FENCES
+            text += site_text(site) + FENCE * fence
+        lines.append(_of([hot], text))
     title = "Atomics that one thread alone pays for:"
     return Topic(name="alone", title=title, lines=lines, data=result.alone)
-
-
-def is_fence(hot: Hot) -> bool:
-    """A locked operation on the thread's own stack, as compilers write a full fence on x86."""
-    return hot.objects[0].kind == "stack" and bool(hot.sites) and hot.sites[0].instruction in FENCES
 
 
 def _helpers(result: Result) -> Topic:
     """Where outline helpers are called from, the most frequent first."""
     lines = []
     for call in result.helpers[:SHOWN]:
-        where = (
-            f"{call.function} ({tail(call.source)})"
-            if call.source
-            else f"{call.function}, {call.module}+{call.offset:#x}"
-        )
-        text = f"{call.count}  {call.helper} from {where}"
+        at = f" ({tail(call.source)})" if call.source else f", {call.module}+{call.offset:#x}"
+        text = f"{call.count}  {call.helper} from {call.function}{at}"
         lines.append(sentence_as_written(text, [call.function], "functions"))
     if more := result.helpers[SHOWN:]:
         text = f"{len(more)} more call sites: --json lists them."
@@ -203,14 +194,14 @@ def headline(result: Result) -> str:
     why = [WHY[said.kind] for said in result.notes if said.kind in WHY]
     if why and not shown:
         found += f": {why[0]}"
-    beside = []
-    if undecided:
-        most = numbers.percent(max(h.share.value for h in undecided), False)
-        beside.append(f"{len(undecided)} undecided (the largest takes {most} of the time)")
-    if unseen:
-        beside.append(f"{len(unseen)} shared, and on which CPUs was not seen")
-    beside += [f"{wide} more on 128-byte lines only"] * bool(wide)
-    beside += [f"{staying} shared without contention"] * bool(staying)
+    most = numbers.percent(max((h.share.value for h in undecided), default=0.0), False)
+    said = {
+        f"{len(undecided)} undecided (the largest takes {most} of the time)": undecided,
+        f"{len(unseen)} shared, and on which CPUs was not seen": unseen,
+        f"{wide} more on 128-byte lines only": wide,
+        f"{staying} shared without contention": staying,
+    }
+    beside = [text for text, some in said.items() if some]
     found = ", ".join([found, *beside]) + "," * bool(beside)
     threads = numbers.count(result.threads, "thread")
     timed = f"{numbers.count(result.samples, 'sample')} of {threads} in {result.seconds:.1f} s"

@@ -107,11 +107,6 @@ class Object(Struct, frozen=True, forbid_unknown_fields=True):
     allocated: tuple[U64, ...] = ()
     """Of a block: the return addresses of both calls."""
 
-    @property
-    def without_place(self) -> Object:
-        """The same for every address of one object, and of blocks of one allocating call."""
-        return msgspec.structs.replace(self, offset=0, start=0)
-
 
 class Site(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """An instruction that touches the line."""

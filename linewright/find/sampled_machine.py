@@ -189,7 +189,7 @@ class SamplerPlace:
                 Path(copy).write_bytes(self._place.fetch(table))
             found.read()
         except LinewrightError as error:
-            found.missing, found.failure = "unread", str(error)
+            found.notes.append(note("unread", str(error)))
         return found
 
     def held_back_s(self, pid: int | None) -> float:

@@ -65,10 +65,7 @@ def sampled(
 
     if table is not None:
         heap = there.blocks(table, gathered.spaces)
-        if heap.missing:
-            notes.append(note(heap.missing, heap.failure))
-        if heap.dropped:
-            notes.append(note("heap_dropped", heap.dropped))
+        notes += heap.notes
     name = request.command[0] if request.command else there.name_of(request.pid)
     found = sources.findings_of(gathered, name, heap, notes)
     known = prices_of(found, records, there)

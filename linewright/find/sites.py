@@ -36,8 +36,7 @@ class Sites:
                 wanted += self._addresses.allocation(e.pid, e.address + at, e.when_ns)
             for key in hottest(e):
                 wanted.append((key.pid, key.ip))
-                caller = self._caller(key, e)
-                if caller:
+                if caller := self._caller(key, e):
                     wanted.append((key.pid, caller - 1))
         self._names.prepare(wanted)
         above = [

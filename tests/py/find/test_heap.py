@@ -15,6 +15,7 @@ from linewright.find import heap
 from linewright.find.addresses import HeapBlock
 from linewright.find.evidence import LineEvidence, SiteKey
 from linewright.find.heap import BlockRows, HeapTable, empty_table
+from linewright.find.results import note
 from linewright.find.space import Spaces
 from linewright.find.stream import Sample
 from support.finding import SAMPLER
@@ -114,7 +115,7 @@ def test_freed_blocks_are_known_with_their_times_and_make_room(program) -> None:
     start, _, born, died = table._blocks[pid].rows[:, :4].T
     assert np.count_nonzero(died == 0) < 64 < len(start)  # 800,000 were allocated and freed
     assert np.all(born > 0) and np.all(died[died > 0] >= born[died > 0])
-    assert table.dropped == 0
+    assert not table.notes
 
 
 def test_an_address_has_the_block_that_it_had_at_the_time() -> None:
@@ -203,7 +204,7 @@ def test_a_table_that_no_process_opened_says_so() -> None:
     with empty_table() as path:
         table = HeapTable(path, Spaces())
         table.read()
-    assert table.missing == "not_loaded" and table.find(1, 64) is None
+    assert table.notes == [note("not_loaded")] and table.find(1, 64) is None
 
 
 def test_a_table_of_an_older_library_says_so(tmp_path) -> None:
@@ -212,7 +213,7 @@ def test_a_table_of_an_older_library_says_so(tmp_path) -> None:
     np.memmap(path, "<u8", "w+", shape=(heap.BYTES // 8,))[:2] = heap.MAGIC - 1, heap.SLOTS
     table = HeapTable(str(path), Spaces())
     table.read()
-    assert table.missing == "other_version"
+    assert table.notes == [note("other_version")]
 
 
 def symbol(program, name: str) -> tuple[int, int]:
