@@ -12,11 +12,15 @@ import subprocess
 import sys
 import termios
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
+from linewright.errors import RunError
+from linewright.find import live
+from linewright.find.sampled_machine import SamplerPlace
+from linewright.find.sampling import SampleRequest
 from support import find_results, waiting
 from support.finding import PLANTED, SAMPLER
 
@@ -187,3 +191,18 @@ def test_a_daemon_that_goes_on_is_named_and_passes_no_guard(run, tmp_path) -> No
         assert "the program went on in another process" in " ".join(done.stdout.split())
     finally:
         life.open("w").close()
+
+
+def test_a_failure_of_the_reader_ends_the_sampler(sampling, monkeypatch) -> None:
+    """It may be writing what nobody reads any more, into a pipe that is full."""
+
+    def fail(lines, *_) -> None:
+        fcntl.fcntl(lines, fcntl.F_SETPIPE_SZ, 4096)
+        next(lines)
+        raise RunError("as planted")
+
+    monkeypatch.setenv("LINEWRIGHT_FIND", str(SAMPLER))
+    monkeypatch.setattr(live, "gather", fail)
+    with closing(SamplerPlace("local")) as there, pytest.raises(RunError, match="as planted"):
+        given = SampleRequest([], None, None, False).arguments(there.cpus)
+        there.run(given, [sys.executable, "-c", "while True: pass"], True)
