@@ -106,7 +106,7 @@ class SamplerPlace:
                 gathered.reading_ns = 0 if place.far else time.process_time_ns() - began_ns
                 gathered.ended_by = interrupts.caught
             finally:
-                send.close()  # a sampler that is still there ends for it, or as nobody reads
+                send.close()  # a sampler that is still there ends for it, or as no reader is left
                 lines.close()
                 code = process.wait()
         if gathered.end is None:

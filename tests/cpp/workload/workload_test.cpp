@@ -112,7 +112,7 @@ TEST(Workload, AThreadThatSleepsLosesItsCpuAndOneThatComputesHardlyDoes) {
     }).join();
 }
 
-// Long sections, so that whoever is preempted is mostly in one.
+// Long sections, so that a preempted thread is mostly in one.
 Options long_sections(const std::string &kind) {
     Options o = options(kind, 2);
     o.yield_inside = false;
@@ -134,7 +134,7 @@ TEST(Workload, CompetitorsPreemptHolders) {
         EXPECT_LE(*r.switches.in_sections, r.all_operations);
         o.duration_s *= 2;
     } while (!*r.switches.in_sections || !r.switches.involuntary || !(r.competitors_cpu_ns > 0));
-    // Their time is not the workload's, and nobody had a CPU twice.
+    // Their time is not the workload's, and no thread had a CPU twice.
     EXPECT_LE(r.competitors_cpu_ns, 1.1e9 * r.seconds * static_cast<double>(r.competed.size()) + 1e7);
     EXPECT_GE(r.cpu_ns, 0);
 }

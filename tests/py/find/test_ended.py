@@ -194,7 +194,7 @@ def test_a_daemon_that_goes_on_is_named_and_passes_no_guard(run, tmp_path) -> No
 
 
 def test_a_failure_of_the_reader_ends_the_sampler(sampling, monkeypatch) -> None:
-    """It may be writing what nobody reads any more, into a pipe that is full."""
+    """It may be writing what no process reads any more, into a pipe that is full."""
 
     def fail(lines, *_) -> None:
         fcntl.fcntl(lines, fcntl.F_SETPIPE_SZ, 4096)
