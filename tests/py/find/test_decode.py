@@ -227,7 +227,7 @@ def test_what_an_access_is_for(code: str, at: int, role: str) -> None:
         ("31c0 8707 85c0 74f8 c3", 2, None),  # until a box is filled, or that is emptied:
         ("31c0 8707 85c0 7504 f390 ebf4 c3", 2, None),
         ("f00fba2f00 72f9 c3", 0, (0, 5, False)),  # 1: lock btsl $0,(%rdi); jb 1b
-        # Tries that succeed as soon as no other thread disturbs them: what was found is what is wanted next.
+        # Tries that succeed once no other thread disturbs them: what was found is wanted next.
         ("f00fb10f 75fa c3", 0, None),  # 1: lock cmpxchg %ecx,(%rdi); jne 1b
         ("8d4801 f00fb10f 75f7 c3", 3, None),  # 1: lea 1(%rax),%ecx; lock cmpxchg …; jne 1b
         ("8b07 8d4801 f00fb10f 75f5 c3", 5, None),  # the same, and the word is loaded anew
