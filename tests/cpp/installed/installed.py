@@ -272,7 +272,7 @@ def exported(prefix: Path) -> str:
     for statement in (" ".join(piece.split()) for piece in re.split(r"[;{}]", text)):
         name = re.fullmatch(
             rf"(?:extern )?(?:{re.escape(MARK)} )?(?:extern )?{TYPE}\b"
-            r"(lw_\w+)(?: ?\(.*\)| __attribute__\(\(tls_model.*\)\))?",
+            r"(lw_\w+)(?:\[\d+\]| ?\(.*\)| __attribute__\(\(tls_model.*\)\))?",
             statement,
         )
         if name and MARK in statement:
