@@ -74,9 +74,12 @@ def test_one_round_decides_no_goal_of_waiting(built: Path) -> None:
     environment = os.environ | {"LINEWRIGHT_BENCH_BRIEF": "1"}
     done = waiting.run([built / "wait/waits"], env=environment, stdin=subprocess.DEVNULL)
     points = re.split(r"^  goals .*$", done.stdout, flags=re.MULTILINE)[1:]
-    goals = [re.findall(r"\((\S+ to \S+)\) of .* (\S.*)$", each, re.MULTILINE) for each in points]
+    answer = re.compile(r"\((\S+ to \S+)\) of .* (met|undecided)$", re.MULTILINE)
+    goals = [answer.findall(each) for each in points]
     assert [len(each) for each in goals] == [10, 10, 11, 11], done.stdout
     assert {said for each in goals for said in each} == {("0.00 to inf", "undecided")}
+    # The hint that `auto` stands for: both figures of five locks, at four points.
+    assert done.stdout.count(" itself\n") == 40, done.stdout
 
 
 def test_what_the_native_build_compiled_is_not_compiled_again(built: Path) -> None:
