@@ -19,16 +19,14 @@ bool pin_to(unsigned cpu);
 
 class Competitors {
 public:
-    ~Competitors() { stop(); }
-
     // All run when it returns.
     void start(const std::vector<unsigned> &cpus) {
         for (unsigned cpu : cpus)
-            threads_.emplace_back([this, cpu] {
+            threads_.emplace_back([this, cpu](std::stop_token stop) {
                 if (!pin_to(cpu))
                     unpinned_.store(true, std::memory_order_relaxed);
                 running_.fetch_add(1, std::memory_order_release); // pairs with the acquire below
-                while (!stop_.load(std::memory_order_relaxed))
+                while (!stop.stop_requested())
                     compute(1000);
             });
         while (running_.load(std::memory_order_acquire) < threads_.size()) // unpinned_ is seen
@@ -38,16 +36,15 @@ public:
     }
 
     void stop() {
-        stop_.store(true, std::memory_order_relaxed);
-        for (std::thread &thread : threads_)
-            thread.join();
+        for (std::jthread &thread : threads_)
+            thread.request_stop();
         threads_.clear();
     }
 
     // CPU time of those that run.
     double cpu_ns() {
         double sum = 0;
-        for (std::thread &thread : threads_) {
+        for (std::jthread &thread : threads_) {
             clockid_t clock{};
             timespec spent{};
             if (pthread_getcpuclockid(thread.native_handle(), &clock) == 0 && clock_gettime(clock, &spent) == 0)
@@ -57,9 +54,9 @@ public:
     }
 
 private:
-    std::atomic<bool> stop_{false}, unpinned_{false};
+    std::atomic<bool> unpinned_{false};
     std::atomic<std::size_t> running_{0};
-    std::vector<std::thread> threads_;
+    std::vector<std::jthread> threads_; // last, since they use what is above
 };
 
 } // namespace lw::workload

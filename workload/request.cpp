@@ -17,6 +17,13 @@ constexpr double most_ns = 10e6; // a section of 10 ms: with 1024 threads in lin
     throw Invalid(where + ": " + what + " (allowed: " + allowed + ")");
 }
 
+std::string listed(const std::vector<std::string> &names) {
+    std::string all;
+    for (const std::string &name : names)
+        all += (all.empty() ? "" : ", ") + name;
+    return all;
+}
+
 // A plain decimal number and what follows it; false when there is none.
 bool split(const std::string &text, double &value, std::string &unit) {
     const std::size_t digits = std::strspn(text.c_str(), "0123456789.");
@@ -139,12 +146,8 @@ std::vector<unsigned> parse_cpus(const std::string &text, const std::string &whe
 Options resolve(const Request &request, const std::vector<unsigned> &allowed) {
     Options options;
     options.kind = request.kind;
-    if (std::ranges::find(kinds(), request.kind) == kinds().end()) {
-        std::string names;
-        for (const std::string &name : kinds())
-            names += (names.empty() ? "" : ", ") + name;
-        refuse("KIND", "no workload '" + request.kind + "'", names);
-    }
+    if (std::ranges::find(kinds(), request.kind) == kinds().end())
+        refuse("KIND", "no workload '" + request.kind + "'", listed(kinds()));
     options.critical = parse_length(request.critical, "--critical");
     options.parallel = parse_length(request.parallel, "--parallel");
     options.duration_s = parse_duration(request.duration, "--duration", 1e-3, 86'400);
@@ -155,10 +158,9 @@ Options resolve(const Request &request, const std::vector<unsigned> &allowed) {
     }
     if (!request.cpus.empty())
         options.cpus = parse_cpus(request.cpus, "--cpus");
-    const std::string locks[] = {"spinlock", "ticket", "mcs", "rwlock", "futex-lock-pi"};
-    if (request.slices && std::ranges::find(locks, options.kind) == std::end(locks))
-        refuse("--slices", options.kind + " has no critical section without system calls",
-               "spinlock, ticket, mcs, rwlock, futex-lock-pi");
+    const std::vector<std::string> locks{"spinlock", "ticket", "mcs", "rwlock", "futex-lock-pi"};
+    if (request.slices && std::ranges::find(locks, options.kind) == locks.end())
+        refuse("--slices", options.kind + " has no critical section without system calls", listed(locks));
     options.competitors = request.competitors;
     options.slices = request.slices;
     options.write_percent = request.write_percent;

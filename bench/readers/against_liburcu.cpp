@@ -7,6 +7,7 @@
 #include "pairs.h"
 
 #include "../brief.h"
+#include "../cpus.hpp"
 
 #include <algorithm>
 #include <array>
@@ -84,24 +85,6 @@ void goal_within_reach(const char *what, const Interval &x, double bound, const 
     else
         std::printf("  %-62s %6.3f [%.3f, %.3f]  out of reach of %.2f on this CPU: one locked and one plain add are %.3f\n",
                     what, x.middle, x.low, x.high, bound, floor.middle);
-}
-
-bool pin(unsigned cpu) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    return sched_setaffinity(0, sizeof set, &set) == 0;
-}
-
-std::vector<unsigned> usable_cpus() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    sched_getaffinity(0, sizeof set, &set);
-    std::vector<unsigned> cpus;
-    for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-        if (CPU_ISSET(cpu, &set))
-            cpus.push_back(cpu);
-    return cpus;
 }
 
 lw_srcu_fast fast;
@@ -184,7 +167,7 @@ std::vector<double> together(unsigned pair, const std::vector<unsigned> &cpus, d
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < cpus.size(); ++i)
         threads.emplace_back([&, i] {
-            pin(cpus[i]);
+            lw_bench_stay_on(cpus[i]);
             urcu_join();
             auto batch = [&] { loops_at(0)->loop[pair](domain_of(pair), 2000); };
             batch();
@@ -299,7 +282,7 @@ void grace_periods(const std::vector<unsigned> &cpus) {
     std::atomic<unsigned> seen{pair_count};
     reading = SRCU_FAST;
     std::thread reader([&] {
-        pin(cpus[1]);
+        lw_bench_stay_on(cpus[1]);
         urcu_join();
         for (unsigned pair; (pair = reading.load(std::memory_order_relaxed)) != pair_count;) { // a request, no data with it
             loops_at(0)->loop[pair](domain_of(pair), 1000);
@@ -307,7 +290,7 @@ void grace_periods(const std::vector<unsigned> &cpus) {
         }
         urcu_part();
     });
-    pin(cpus[0]);
+    lw_bench_stay_on(cpus[0]);
     const auto each = static_cast<unsigned>(lw_bench_times(30, 3));
     for (unsigned round = 0; round <= rounds; ++round)
         for (Wait &w : waits) {
@@ -406,7 +389,7 @@ void callbacks() {
 } // namespace
 
 int main() {
-    const std::vector<unsigned> cpus = usable_cpus();
+    const std::vector<unsigned> cpus = lw_bench_cpus();
     must(lw_srcu_init(&fast), "lw_srcu_init");
     must(lw_srcu_init(&updown), "lw_srcu_init");
     must(lw_srcu_init(&normal), "lw_srcu_init");
@@ -414,7 +397,7 @@ int main() {
     lw_srcu_describe(&fast, text, sizeof text);
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
     std::printf("readers against liburcu memb\n  CPU: %s\n  domain: %s\n\n", cpu_kind().c_str(), text);
-    pin(cpus.back()); // housekeeping prefers the first
+    lw_bench_stay_on(cpus.back()); // housekeeping prefers the first
     urcu_join();
     pairs();
     urcu_part();

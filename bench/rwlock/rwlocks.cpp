@@ -4,6 +4,7 @@
 // section reads, or changes, two words that belong together; the run ends with an error if a reader ever sees them differ or a write is
 // lost. Which lock a section takes and whether it writes are drawn independently.
 #include "../brief.h"
+#include "../cpus.hpp"
 
 #include <linewright/arch/measure.h>
 #include <linewright/rwlock.h>
@@ -43,27 +44,14 @@ const int rounds = lw_bench_times(21, 1);
 std::atomic<long> in_membarrier{0};
 
 // The CPUs that the program may use; first asked for before any thread is kept to one.
-const cpu_set_t &allowed() {
-    static const cpu_set_t cpus = [] {
-        cpu_set_t set;
-        sched_getaffinity(0, sizeof set, &set);
-        return set;
-    }();
+const std::vector<unsigned> &allowed() {
+    static const std::vector<unsigned> cpus = lw_bench_cpus();
     return cpus;
 }
-unsigned cpu_count() { return static_cast<unsigned>(CPU_COUNT(&allowed())); }
+unsigned cpu_count() { return static_cast<unsigned>(allowed().size()); }
 
 // Keeps the calling thread to one of them.
-void stay_on(unsigned number) {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    for (unsigned cpu = 0, wanted = number % cpu_count();; cpu++)
-        if (CPU_ISSET(cpu, &allowed()) && wanted-- == 0) {
-            CPU_SET(cpu, &one);
-            break;
-        }
-    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
-}
+void stay_on(unsigned number) { lw_bench_stay_on(allowed()[number % cpu_count()]); }
 
 struct Situation {
     unsigned threads, per_myriad; // of ten thousand sections, those that write

@@ -9,6 +9,7 @@
 #include <linewright/wait.h>
 
 #include "../brief.h"
+#include "../cpus.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -23,7 +24,6 @@
 #include <vector>
 
 #include <pthread.h>
-#include <sched.h>
 
 namespace {
 
@@ -138,14 +138,7 @@ void work(unsigned units) {
         __asm__ volatile("" : : : "memory");
 }
 
-std::vector<unsigned> cpus; // that this process may run on
-
-void pin(unsigned thread) {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpus[thread % cpus.size()], &one);
-    sched_setaffinity(0, sizeof one, &one);
-}
+const std::vector<unsigned> cpus = lw_bench_cpus();
 
 struct Run {
     double per_second;
@@ -162,7 +155,7 @@ Run run(const Kind &kind, unsigned threads, unsigned units, std::chrono::millise
     const auto begun = std::chrono::steady_clock::now();
     for (unsigned t = 0; t < threads; t++)
         all.emplace_back([&, t] {
-            pin(t);
+            lw_bench_stay_on(cpus[t % cpus.size()]);
             while (!stop.load(std::memory_order_relaxed)) {
                 lock->lock();
                 inside++;
@@ -320,11 +313,6 @@ void point(unsigned threads, unsigned units, int rounds, std::chrono::millisecon
 } // namespace
 
 int main() {
-    cpu_set_t usable;
-    sched_getaffinity(0, sizeof usable, &usable);
-    for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &usable))
-            cpus.push_back(cpu);
     const auto count = static_cast<unsigned>(cpus.size());
     char line[400];
     lw_wait_describe(line, sizeof line);
