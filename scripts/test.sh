@@ -33,7 +33,8 @@ run_tsan() {
 # By file: what a file sets up once is set up once. In the order of tests/py/conftest.py, not by the number of tests. One process more
 # than CPUs, since tests of the command wait for programs.
 run_pytest() { # run_pytest MARKERS
-    .venv/bin/python -m pytest -n $((jobs + 1)) --dist loadfile --no-loadscope-reorder --durations 10 -m "$1" tests/py
+    .venv/bin/python -m pytest -n $((jobs + 1)) --dist loadfile --no-loadscope-reorder --durations 10 --rerun-show-tracebacks \
+        -m "$1" tests/py
 }
 
 # Tests of the command wait much, and so do those of programs: once the native programs stand, pytest runs beside the other steps.

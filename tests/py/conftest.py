@@ -67,6 +67,11 @@ CROSS = (
 """What wants other architectures' programs, by file or how a test's name begins: of the long lane,
 whatever is built. A test with a parameter `arch` wants them unless that is the native build's."""
 NATIVE = (platform.machine(), "native")
+LIVE = {"sampling", "found", "refused", "as_nobody", "real", "outside"}
+"""Fixtures of tests that sample or measure a live program. What they demand is seen with a high
+probability, not with certainty: the host's scheduler may keep a thread off its CPU for as long as
+the test looks. Such a test fails when it failed three times; each repetition is printed, with its
+traceback. How often a statement is false is counted by bench/claims, from records."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -88,6 +93,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         named = any(item.path == path and item.name.startswith(name) for path, name in cross)
         if named and arch not in NATIVE:
             item.add_marker("cross")
+        if LIVE & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.flaky(reruns=2))
     items.sort(key=lambda item: begun.get(item.path, len(LONG)))
 
 

@@ -61,7 +61,8 @@ def test_a_shared_thread_local_variable_is_named_with_its_thread(
     assert "own_counter of thread " in line["object"]
     assert int(line["object"].split()[-1]) in {touch["thread"] for touch in line["touches"]}
     # Both were named above; a third thread, the one that starts them, may be sampled as it ends.
-    assert not any("%fs" in text and "of 1 thread," not in text for text in result["blind"])
+    unknown = [text for text in result["blind"] if "%fs" in text]
+    assert [text.rsplit(": ", 1)[1] for text in unknown] in ([], ["1"])
 
 
 @pytest.mark.parametrize("preloaded", [False, True])
