@@ -472,7 +472,7 @@ def measure(machine, tmp_path, real, monkeypatch):
     ],
 )
 def test_a_plan_of_the_command_runs_inside_the_kernel(measure, words):
-    records = measure(*words, "--set", "launches=1", "--budget", "20s", "--set", "precision=50%")
+    records = measure(*words, "--set", "launches=1", "--budget", "5s", "--set", "precision=50%")
     # A machine that does other things disturbs windows; nothing else may be wrong with them.
     bad = [
         (record.id, record.reason)
