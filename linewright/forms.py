@@ -265,7 +265,8 @@ SPACING = Family(
 )
 USUAL_HINTS = ("pause", "isb")
 """What a waiting thread executes by default; other hints are compared with it."""
-_HINTS = ("pause", "tpause", "umwait", "mwaitx", "yield", "isb", "sb", "wfe", "wfet")
+HINTS = ("pause", "tpause", "umwait", "mwaitx", "yield", "isb", "sb", "wfe", "wfet")
+"""Instructions that a thread executes to wait, of all architectures."""
 WAIT = Family(
     name="wait",
     title="Waiting for another thread",
@@ -273,7 +274,7 @@ WAIT = Family(
     # No hint is the better by one of these alone: question `hints` asks of two together.
     floors=(
         "woken_none", "held_none",
-        *(f"{kind}_{hint}" for kind in ("hint", "woken", "held") for hint in _HINTS),
+        *(f"{kind}_{hint}" for kind in ("hint", "woken", "held") for hint in HINTS),
     ),
     verdict="hints",
     contended=False,

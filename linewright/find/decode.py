@@ -16,6 +16,7 @@ import capstone
 from capstone import arm64_const, x86_const
 
 from linewright.find.results import FENCES, Role
+from linewright.forms import HINTS
 
 if TYPE_CHECKING:
     from linewright.find.space import Spaces
@@ -241,12 +242,11 @@ class Decoder:
             if i.ends:
                 break
         body = [i for i in self._ahead(pid, back.target) if i.address <= last]
-        counts = any(i.name in _STEPS and not i.operands for i in body)
-        return WaitLoop(back.target, last, counts)
+        return WaitLoop(back.target, last, any(_counts(i, body) for i in body))
 
     def hints(self, pid: int, function: int) -> bool:
         """Whether a function begins with what a thread executes to wait."""
-        return any(i.name in _HINTS for i in self._ahead(pid, function))
+        return any(i.name in HINTS for i in self._ahead(pid, function))
 
     def behind_call(self, pid: int, after: int) -> Iterator[Operand]:
         """Accesses behind a call, by registers that functions leave as they are."""
@@ -384,6 +384,14 @@ def _tries(loop: list[_Instruction], exchange: _Instruction) -> bool:
     return constant and taken <= renewed
 
 
+def _counts(i: _Instruction, loop: list[_Instruction]) -> bool:
+    """Whether an instruction steps a number that goes from round to round; the deadline of a hint
+    that has one is computed anew in each."""
+    others = [other for other in loop if other is not i]
+    anew = any(i.written & other.written for other in others)
+    return i.name in _STEPS and not i.operands and not anew
+
+
 def _clears(i: _Instruction) -> bool:
     """`xor %eax,%eax`, which reads nothing but by its name."""
     return i.name == "xor" and i.value is None and i.read == i.written
@@ -392,7 +400,6 @@ def _clears(i: _Instruction) -> bool:
 _OLD_VALUE, _EXCHANGES = ("lock xadd", "ldadd"), ("xchg", "lock xchg", "swp")
 _TRIES = (*_EXCHANGES, "lock cmpxchg", "cas", "lock bts")
 _LEAVES = ("call", "jmp", "ret")
-_HINTS = ("pause", "tpause", "yield", "isb", "sb", "wfe", "wfet")
 _STEPS = ("inc", "dec", "add", "sub", "adds", "subs", "lea")
 """What counts."""
 _LESS_ONE = {("cmp", 1), ("sub", 1), ("subs", 1), ("add", -1)}
@@ -402,11 +409,13 @@ def _repeated(load: _Instruction, behind: list[_Instruction]) -> _Instruction | 
     """The jump among the instructions behind a load that leads back to it, or to before it, for
     what it read, where nothing in between writes to memory."""
     loaded, decides = load.written, load.name.startswith((*_COMPARES, "lock cmpxchg", "lock bts"))
+    leaves = False
     for i in (load, *behind):
         if any(o.access != "read" for o in i.operands) and not (i is load and i.atomic):
             return None
         if i.target and 0 <= load.address - i.target <= 4 * WINDOW:
-            return i if decides or loaded & i.read else None
+            return i if decides or (i.ends and leaves) or loaded & i.read else None
+        leaves |= decides and i.target > i.address
         if i.ends:
             return None
         if i is not load and i.name.startswith(_COMPARES):

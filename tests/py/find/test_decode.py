@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from linewright.elf.symbols import content, module
 from linewright.find.decode import NEAR, POINTER, Decoder
+from linewright.forms import HINTS
 
+ROOT = Path(__file__).resolve().parents[3]
+HINT_ROW = r"(?:delays|watches)\((\w+), (?!needs\))"
 BASE = 0x40_0000
 REGISTERS = [0x1000 * (n + 1) for n in range(33)]
 
@@ -247,6 +251,44 @@ def test_a_loop_that_waits_reaches_to_its_last_jump(code: str, at: int, loop) ->
     found = Decoder("x86_64", Bytes(bytes.fromhex(code))).wait_loop(1, BASE + at)
     wanted = loop and (BASE + loop[0], BASE + loop[1], loop[2])
     assert (found and tuple(found)) == wanted
+
+
+HINT_CODE = {
+    "pause": "f390", "tpause": "660faef1", "umwait": "f20faef1", "mwaitx": "0f01fb",
+    "yield": "3f2003d5", "isb": "df3f03d5", "sb": "ff3003d5", "wfe": "5f2003d5", "wfet": "101003d5",
+}  # fmt: skip
+"""One of each, as assemblers write it."""
+
+
+def test_every_hint_that_the_library_waits_by_is_known() -> None:
+    headers = (ROOT / "include/linewright/arch").glob("*/wait.h")
+    named = {hint for text in headers for hint in re.findall(HINT_ROW, text.read_text())}
+    assert named - {"none"} == set(HINTS) == set(HINT_CODE)
+
+
+@pytest.mark.parametrize("hint", HINTS)
+def test_a_function_that_begins_with_a_hint_is_known(hint: str) -> None:
+    arch = "arm64" if len(HINT_CODE[hint]) == 8 and HINT_CODE[hint].endswith("d5") else "x86_64"
+    code = bytes.fromhex(HINT_CODE[hint])
+    plain = {"arm64": "1f2003d5", "x86_64": "90909090"}[arch]  # nop
+    assert Decoder(arch, Bytes(code)).hints(1, BASE)
+    assert not Decoder(arch, Bytes(bytes.fromhex(plain))).hints(1, BASE)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        # 1: umonitor %rdi; mov (%rdi),%eax; cmp %esi,%eax; jne 2f; rdtsc …; umwait %ecx; jmp 1b
+        "f30faef7 8b07 39f0 750d 0f31 05a0860100 f20faef1 ebe9 c3",
+        # 1: mov %rdi,%rax; monitorx; cmp %esi,(%rdi); jne 2f; mov $0xf0,%eax; mwaitx; jmp 1b
+        "4889f8 0f01fa 3937 750a b8f0000000 0f01fb ebec c3",
+    ],
+)
+def test_a_loop_that_watches_a_word_waits_for_it(code: str) -> None:
+    text = bytes.fromhex(code)
+    load = text.index(bytes.fromhex("8b07" if "8b07" in code else "3937"))
+    found = Decoder("x86_64", Bytes(text)).wait_loop(1, BASE + load)
+    assert found and found.first == BASE and not found.counts
 
 
 def test_what_an_access_is_for_on_arm64() -> None:
