@@ -2,12 +2,13 @@
 /* Readers-writer locks under readers, writers, signals, forks, cancelled and short-lived threads, all at once. Three words behind each lock
  * are changed together by writers; a reader, or the next writer, that finds them unequal is an error.
  *
- *   rwlock_torture [--seconds N] [--sections N] [--only WAY] [--except WAY]
+ *   rwlock_torture [--seconds N] [--sections N] [--only WAY] [--except WAY] [--wait SETTING]
  *
  * It ends after N seconds, N critical sections or an error. The ways to use a lock are those of `ways` below; readers and writers that stay, and so
- * marks, there are always.
+ * marks, there are always. With the way "slices" they ask for time slice extensions around each section. SETTING is one of LINEWRIGHT_WAIT.
  * Built with lw_rwlock, or with PTHREAD_LOCKS for pthread_rwlock_t, which a preloaded library may stand in for; then without what POSIX leaves
- * open (locks in signal handlers, read locks released by another thread). Exit code: 0, 1 errors found, 2 wrong request. */
+ * open (locks in signal handlers, read locks released by another thread). Exit code: 0, 1 errors found, 2 wrong request, 77 a hint that this CPU
+ * lacks. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -32,8 +33,13 @@ typedef pthread_rwlock_t lock_type;
 #define TRY_WRITE(l) pthread_rwlock_trywrlock(l)
 #define WRITE_UNLOCK(l) pthread_rwlock_unlock(l)
 #define REFUSED(error) ((error) == EBUSY || (error) == ETIMEDOUT)
+#define lw_slice_begin() ((void)0)
+#define lw_slice_end() ((void)0)
+#define lw_wait_set(text, error, size) (snprintf(error, size, "%s: these locks know no settings", text), -EINVAL)
 #else
 #include <linewright/rwlock.h>
+#include <linewright/slice.h>
+#include <linewright/wait.h>
 typedef struct lw_rwlock lock_type;
 #define BEYOND_POSIX true
 #define READ(l) lw_rwlock_read_lock(l)
@@ -68,13 +74,14 @@ static bool stop;
 static long sections, handler_sections, cancelled, ended, forks, handed_over, lives, errors; /* atomic */
 static long most = INT32_MAX;
 
-enum { RECURSION = 1, TRIES = 2, LIMITS = 4, SIGNALS = 8, HAND_OVER = 16, ENDS = 32, FORKS = 64, MARKS = 0 };
+enum { RECURSION = 1, TRIES = 2, LIMITS = 4, SIGNALS = 8, HAND_OVER = 16, ENDS = 32, FORKS = 64, SLICES = 128, MARKS = 0 };
 static const struct {
     const char *name;
     unsigned bit;
 } ways[] = {{"marks", MARKS},     {"recursion", RECURSION}, {"tries", TRIES}, {"limits", LIMITS},
-            {"signals", SIGNALS}, {"hand-over", HAND_OVER}, {"ends", ENDS},   {"forks", FORKS}};
-static unsigned used = RECURSION | TRIES | LIMITS | SIGNALS | HAND_OVER | ENDS | FORKS;
+            {"signals", SIGNALS}, {"hand-over", HAND_OVER}, {"ends", ENDS},   {"forks", FORKS},
+            {"slices", SLICES}};
+static unsigned used = RECURSION | TRIES | LIMITS | SIGNALS | HAND_OVER | ENDS | FORKS | SLICES;
 
 static bool stopping(void) { return __atomic_load_n(&stop, __ATOMIC_RELAXED); }
 
@@ -151,6 +158,17 @@ static void write_unlock(struct world *w) {
     needs(WRITE_UNLOCK(&w->lock), "a write lock was not released");
 }
 
+/* Around what one thread does with a lock. */
+static void begin(void) {
+    if (used & SLICES)
+        lw_slice_begin();
+}
+
+static void end(void) {
+    if (used & SLICES)
+        lw_slice_end();
+}
+
 /* ---- threads that stay ---- */
 
 static void try_or_wait(struct world *w, unsigned what) {
@@ -180,6 +198,7 @@ static void *stays(void *number) {
             unsigned what = next_random(&random);
             struct world *w = &worlds[what % 4 == 0];
             unsigned kind = next_random(&random) % 1024;
+            begin();
             if (kind == 0 || (w == &worlds[1] && kind < 128)) {
                 needs(WRITE(&w->lock), "a write lock was refused");
                 write_unlock(w);
@@ -192,6 +211,7 @@ static void *stays(void *number) {
                 look(w, "a reader met a writer");
                 read_unlock(w);
             }
+            end();
         }
         if (__atomic_add_fetch(&sections, 256, __ATOMIC_RELAXED) >= most)
             __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
@@ -206,11 +226,13 @@ static pthread_t threads[THREADS];
 static void handler(int signal) {
     (void)signal;
     int saved = errno;
+    begin();
     for (struct world *w = worlds; w < &worlds[2]; w++)
         if (TRY_READ(&w->lock) == 0) {
             read_unlock(w);
             add(&handler_sections, 1);
         }
+    end();
     errno = saved;
 }
 
@@ -442,7 +464,7 @@ static void run(unsigned seconds) {
 }
 
 static int usage(void) {
-    fprintf(stderr, "usage: rwlock_torture [--seconds N] [--sections N] [--only WAY] [--except WAY]; ways:");
+    fprintf(stderr, "usage: rwlock_torture [--seconds N] [--sections N] [--only WAY] [--except WAY] [--wait SETTING]; ways:");
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
         fprintf(stderr, " %s", ways[i].name);
     fprintf(stderr, "\n");
@@ -469,6 +491,13 @@ int main(int argc, char **argv) {
         } else if (!strcmp(argv[i], "--sections")) {
             most = atol(argv[i + 1]);
             seconds = 3600;
+        } else if (!strcmp(argv[i], "--wait")) {
+            char error[400];
+            int refused = lw_wait_set(argv[i + 1], error, sizeof error);
+            if (refused) {
+                fprintf(stderr, "rwlock_torture: %s\n", error);
+                return refused == -EOPNOTSUPP ? 77 : usage();
+            }
         } else if ((strcmp(argv[i], "--only") && strcmp(argv[i], "--except")) ||
                    !choose(argv[i + 1], !strcmp(argv[i], "--only"))) {
             return usage();
