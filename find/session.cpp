@@ -357,6 +357,7 @@ void Run::finish() {
         .number("sample_cost_ns", signals_ ? signals_->handler_ns() : totals.samples * costs_.sample_ns)
         .number("switches", switched)
         .number("switch_cost_ns", switched * costs_.switch_ns)
+        .number("tasks_told_ns", totals.tasks_told_ns)
         .number("cpu_ns", program_ ? cpu_of(RUSAGE_CHILDREN) : 0)
         .number("own_cpu_ns", cpu_of(RUSAGE_SELF))
         .number("elapsed_ns", monotonic_ns() - began_ns_);

@@ -138,12 +138,18 @@ void Timers::open_switches() {
             switches_.push_back(std::move(event));
 }
 
+void Timers::end_switches(std::uint64_t told_ns) {
+    switches_.clear();
+    if (!totals_.tasks_told_ns)
+        totals_.tasks_told_ns = told_ns;
+}
+
 // Where whatever runs here changes so often that telling of it takes more than this part of each CPU's time, it ends.
 bool Timers::afford_switch(std::uint64_t now_ns) {
-    constexpr std::uint64_t part = 200, burst = 1000;
+    constexpr std::uint64_t part = 200, burst = 1000, unread_ns = 1'000'000'000; // what other CPUs' rings hold is younger
     seen_switches_++;
     if (seen_switches_ > burst && seen_switches_ * switch_record_ns * part > (now_ns - started_ns_) * switches_.size())
-        switches_.clear();
+        end_switches(now_ns - unread_ns);
     return !switches_.empty();
 }
 
@@ -161,6 +167,8 @@ bool Timers::ours(std::uint32_t pid) {
 
 void Timers::start() {
     started_ns_ = monotonic_ns();
+    if (machine_ && switches_.size() < cpus_.size())
+        end_switches(started_ns_);
     for (const auto *events : {&events_, &switches_})
         for (const Handle &event : *events)
             ioctl(event.get(), PERF_EVENT_IOC_ENABLE, 0);

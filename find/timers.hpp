@@ -19,6 +19,7 @@ namespace lw::find {
 struct Totals {
     std::uint64_t samples = 0, kernel = 0, lost = 0, throttled = 0;
     std::uint64_t switches = 0; // of the program's threads, where whole CPUs are sampled
+    std::uint64_t tasks_told_ns = 0; // when telling of them ended before the end
 };
 
 // What the kernel takes to tell that a task leaves or takes a CPU: two threads of an AMD EPYC's virtual machine that hand a
@@ -55,6 +56,7 @@ private:
     std::uint64_t period_on(int cpu) const;
     int open(pid_t tid, int cpu, bool on_exec);
     void open_switches();
+    void end_switches(std::uint64_t told_ns);
     bool afford_switch(std::uint64_t now_ns);
     bool ours(std::uint32_t pid);
     void take(const perf_event_header &record);

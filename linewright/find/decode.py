@@ -117,6 +117,9 @@ class WaitLoop(NamedTuple):
     last: int
     counts: bool
     """It counts its rounds, and so perhaps gives up."""
+    turn: int = -1
+    """The register that the word is compared with, an index of a sample; -1 where that is a
+    constant, or changes in the loop."""
 
 
 class _Instruction(NamedTuple):
@@ -242,7 +245,8 @@ class Decoder:
             if i.ends:
                 break
         body = [i for i in self._ahead(pid, back.target) if i.address <= last]
-        return WaitLoop(back.target, last, any(_counts(i, body) for i in body))
+        counts = any(_counts(i, body) for i in body)
+        return WaitLoop(back.target, last, counts, _compared_with(first, body))
 
     def hints(self, pid: int, function: int) -> bool:
         """Whether a function begins with what a thread executes to wait."""
@@ -390,6 +394,16 @@ def _counts(i: _Instruction, loop: list[_Instruction]) -> bool:
     others = [other for other in loop if other is not i]
     anew = any(i.written & other.written for other in others)
     return i.name in _STEPS and not i.operands and not anew
+
+
+def _compared_with(load: _Instruction, loop: list[_Instruction]) -> int:
+    """The register that a loop compares with what it loads, and leaves as it is; or -1."""
+    changed = frozenset[int]().union(*(i.written for i in loop))
+    for i in loop[loop.index(load) :] if load in loop else ():
+        if i.name == "cmp" and (i == load or i.read & load.written):
+            left = i.read - changed - _registers(i)
+            return min(left) if len(left) == 1 else -1
+    return -1
 
 
 def _clears(i: _Instruction) -> bool:

@@ -79,6 +79,13 @@ class SamplerOutput:
         self.watcher = Watcher(self.spaces, self.decoder, self.lines, self.start.arch)
 
     @property
+    def tasks_told_ns(self) -> int:
+        """Until when every change of tasks was told."""
+        if self.end is None or self.end.lost:
+            return 0
+        return self.end.tasks_told_ns or self.start.time_ns + self.end.elapsed_ns
+
+    @property
     def exit_code(self) -> int | None:
         """Of a program that ended by itself; 128 + N where signal N ended it."""
         by_itself = self.end is not None and self.end.ending and not self.end.stopped

@@ -66,6 +66,7 @@ _SITE_STAYS = {"one_cpu": ", on one CPU alone", "by_turns": ", by CPUs in turns"
 
 PARTS = {
     "preempted": "while the thread that they wait for was preempted",
+    "turn": "while the thread whose turn it was had been preempted in the queue",
     "asleep": "while it was asleep",
     "off": "while it was off its CPU, preempted or asleep",
     "running": "while it ran, as none that could have it was off its CPU",
@@ -77,6 +78,9 @@ REMEDIES = {
     "preempted": "Run fewer threads than there are CPUs, let waiting threads sleep (a mutex), or "
     "ask for more of the time slice while the lock is held (<linewright/slice.h>, Linux 7.0): most "
     "of the wait is for a thread that the kernel has taken off its CPU.",
+    "turn": "Let any waiting thread take the lock (a mutex, a spin lock without tickets or a "
+    "queue), or run fewer threads than there are CPUs: most of the wait is for the next thread of "
+    "the queue, which the kernel has taken off its CPU while it waited.",
     "asleep": "Move what sleeps (input and output, another lock) out of the section, or let "
     "waiting threads sleep too (a mutex, a condition variable): most of the wait is for a thread "
     "that itself waits for something else.",

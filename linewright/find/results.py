@@ -336,8 +336,9 @@ class Hot(Struct, forbid_unknown_fields=True, kw_only=True):
         self.verdict = verdict_of(self)
 
 
-WaitAnswer = Literal["preempted", "asleep", "running", "handed", "undecided"]
-"""What keeps the thread that has a word, or whose turn it is: it is ``preempted``; it is
+WaitAnswer = Literal["preempted", "turn", "asleep", "running", "handed", "undecided"]
+"""What keeps the thread that has a word, or whose turn it is: it is ``preempted``; it is the one
+that is next in a queue, and was preempted there (``turn``); it is
 ``asleep``, for something else; it is ``running``; or it is none, and the word is ``handed`` on."""
 
 
@@ -351,6 +352,7 @@ class Wait(Struct, forbid_unknown_fields=True, kw_only=True):
     share: Estimate | None
     """Of the program's samples."""
     preempted: Share
+    turn: Share = 0.0
     asleep: Share
     off: Share
     """It was one of several that were off their CPUs, preempted or asleep."""

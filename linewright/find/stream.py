@@ -240,6 +240,9 @@ class End(Line, frozen=True, kw_only=True, tag="end"):
     switch_cost_ns: U64 = 0
     """Changes of tasks at which timers were set anew, or where every CPU is sampled those that were
     told, and what that cost."""
+    tasks_told_ns: U64 = 0
+    """When telling of changes of tasks ended for their number, or the want of an event; 0: it did
+    not."""
     cpu_ns: U64 = 0
     """CPU time of a program that was started, with that inside the kernel; 0 of a joined one."""
     own_cpu_ns: U64 = 0

@@ -12,12 +12,19 @@ it follows from where the others are:
 * Where all that run are in the loop, the thread that has it, or whose turn it is, is one of those
   that are off their CPUs; where there is none, it is being passed on.
 * Where no thread that could have it is off its CPU, one that runs elsewhere has it, if only one
-  thread at a time is ever met at that code.
+  thread at a time is ever met at that code.  CPUs' samples of one tick are not of one instant: a
+  thread that was met before the waiting one, or after it, ran then, too, where no change of tasks
+  was told of it in between, and its CPU's timer fired when it was due before and after.  (One that
+  fires late says that a virtual CPU itself was away, or interrupts were off.)
+* Where each waiting thread wants another value than all others, a queue is called in turn, and
+  where all that run are in the loop, the turn is that of one that is off its CPU, though all of
+  those were in the loop, too.
 
 What remains is not known, and counts against every answer."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
@@ -56,11 +63,20 @@ MOSTLY = 0.5
 FEWEST_PAIRS = 10
 """Ticks at which two threads would be met at the same code if they went through it independently,
 from which it counts that they were not."""
+ENOUGH_PAIRS = 40
+"""More are not looked at, but those whose samples lie closest: between two samples of one tick the
+section may have passed from one thread to the other."""
 EXCLUSIVE = 0.1
 """Over that number, how often they may be met there at most."""
+PUNCTUAL_NS = 20_000
+"""By how much a CPU's timer may miss its period. Of 2,628 ticks of a virtual machine, 98 in 100
+missed it by less than 10 us, the others by up to 4 ms."""
+OFF_EVERY_NS = 100_000
+"""One change of tasks of a thread within this time is told (find/timers.cpp)."""
+NEVER = 1 << 63
 
 _WordPlace = Literal["waits", "at", "kernel", "elsewhere"]
-_Seen = Literal["preempted", "asleep", "off", "running", "handed", "open"]
+_Seen = Literal["preempted", "turn", "asleep", "off", "running", "handed", "open"]
 
 
 class WordUse(NamedTuple):
@@ -70,6 +86,9 @@ class WordUse(NamedTuple):
     where: _WordPlace
     place: tuple[int, int] = (0, 0)
     """Process and address of code elsewhere."""
+    turn: int | None = None
+    """The value that it waits for, where that is its own."""
+    time_ns: int = 0
 
 
 class MachineTick(NamedTuple):
@@ -79,8 +98,43 @@ class MachineTick(NamedTuple):
     whole: bool
     """Each CPU was met."""
     uses: list[WordUse]
-    close: bool = True
-    """All within a time in which few words are passed on: an absence lasts longer."""
+    last_ns: int = 0
+    """Its last sample."""
+    punctual: bool = False
+    """Each CPU's timer fired a period after the tick before, and again a period later."""
+
+    @property
+    def length_ns(self) -> int:
+        """From its first sample to its last."""
+        return max(0, self.last_ns - self.time_ns)
+
+    @property
+    def close(self) -> bool:
+        """All within a time in which few words are passed on: an absence lasts longer."""
+        return self.length_ns <= LONGEST_TURN_NS
+
+
+def machine_ticks(
+    ticks: Sequence[tuple[int, int]], uses: Sequence[WordUse], period_ns: int
+) -> Iterator[MachineTick]:
+    """Tick by tick: the times and CPUs at which timers fired, and the samples; both in order."""
+    times = np.array([time for time, _ in ticks], np.int64)
+    cpu_of = np.array([cpu for _, cpu in ticks])
+    due = np.zeros(len(times), bool)
+    for cpu in np.unique(cpu_of):
+        own = np.flatnonzero(cpu_of == cpu)
+        before = np.abs(np.diff(times[own]) - period_ns) <= PUNCTUAL_NS
+        due[own[1:-1]] = before[:-1] & before[1:]
+    begins = np.flatnonzero(np.diff(tick_numbers(times, period_ns), prepend=-1))
+    cpus, at = len(np.unique(cpu_of)), 0
+    for begin, end in zip(begins, [*begins[1:], len(times)], strict=True):
+        first = at
+        while at < len(uses) and uses[at].time_ns <= times[end - 1]:
+            at += 1
+        yield MachineTick(
+            int(times[begin]), len(np.unique(cpu_of[begin:end])) == cpus, list(uses[first:at]),
+            int(times[end - 1]), bool(due[begin:end].all()),
+        )  # fmt: skip
 
 
 def waits_of(gathered: SamplerOutput, addresses: Addresses) -> list[Wait]:
@@ -105,7 +159,7 @@ class _Waits:
         self._loops: dict[tuple[int, int], WaitLoop | None] = {}
         self._offs = sorted(gathered.offs, key=lambda off: off.time_ns)
         self._ticks = sorted(gathered.ticks)
-        self._words: dict[int, tuple[Key, bool]] = {}
+        self._words: dict[int, tuple[Key, bool, int | None]] = {}
         self._at: dict[int, Key] = {}
         self._loads: dict[Key, Counter[Operand]] = defaultdict(Counter)
         self._example: dict[Key, tuple[Sample, int]] = {}
@@ -124,7 +178,7 @@ class _Waits:
                     continue
                 key, loop = spaces.key(s.pid, address), self._loop(s.pid, o.ip)
                 if loop and loop.first <= at <= loop.last:
-                    self._words[number] = key, loop.counts
+                    self._words[number] = key, loop.counts, _turn(s, o, loop, key)
                     self._loads[key][o._replace(distance=0)] += 1
                     self._example.setdefault(key, (s, address))
                     break
@@ -152,41 +206,40 @@ class _Waits:
     def judged(self) -> Iterator[tuple[Wait, Sample, Operand, int]]:
         """The words that take most time, each with a sample there, its most frequent load, and its
         address."""
-        often, total = Counter(key for key, _ in self._words.values()), len(self._samples)
+        often, total = Counter(key for key, *_ in self._words.values()), len(self._samples)
         for key, number in often.most_common(MOST_WORDS):
             if number < max(FEWEST, LEAST_SHARE * total):
                 return
-            counts = any(counts for k, counts in self._words.values() if k == key)
+            counts = any(counts for k, counts, _ in self._words.values() if k == key)
             offs = [off for off in self._offs if _reaches(key, off.pid)]
-            wait = judge(self._of(key), offs, self._gathered.ended, counts, total)
+            told_ns = self._gathered.tasks_told_ns
+            wait = judge(self._of(key), offs, self._gathered.ended, counts, total, told_ns)
             sample, address = self._example[key]
             yield wait, sample, self._loads[key].most_common(1)[0][0], address
 
     def _of(self, key: Key) -> Iterator[MachineTick]:
         """The run as seen from a word, tick by tick: of the threads that may use it."""
-        times = np.array([time for time, _ in self._ticks], np.int64)
-        numbers = tick_numbers(times, self._gathered.start.period_ns)
-        begins = np.flatnonzero(np.diff(numbers, prepend=-1))
-        cpus, at = {cpu for _, cpu in self._ticks}, 0
-        for begin, end in zip(begins, [*begins[1:], len(times)], strict=True):
-            uses = []
-            while at < len(self._samples) and self._samples[at].time_ns <= times[end - 1]:
-                if _reaches(key, self._samples[at].pid):
-                    uses.append(self._use(at, key))
-                at += 1
-            met = {cpu for _, cpu in self._ticks[begin:end]}
-            close = times[end - 1] - times[begin] <= LONGEST_TURN_NS
-            yield MachineTick(int(times[begin]), met == cpus, uses, bool(close))
+        samples = enumerate(self._samples)
+        uses = [self._use(number, key) for number, s in samples if _reaches(key, s.pid)]
+        return machine_ticks(self._ticks, uses, self._gathered.start.period_ns)
 
     def _use(self, number: int, key: Key) -> WordUse:
         s = self._samples[number]
+        where, place, turn = "elsewhere", (s.pid, s.ip), None
         if s.kernel or not s.bits:
-            return WordUse(s.tid, "kernel")
-        if number in self._words and self._words[number][0] == key:
-            return WordUse(s.tid, "waits")
-        if self._at.get(number) == key:
-            return WordUse(s.tid, "at")
-        return WordUse(s.tid, "elsewhere", (s.pid, s.ip))
+            where = "kernel"
+        elif number in self._words and self._words[number][0] == key:
+            where, turn = "waits", self._words[number][2]
+        elif self._at.get(number) == key:
+            where = "at"
+        return WordUse(s.tid, where, place, turn, s.time_ns)
+
+
+def _turn(s: Sample, load: Operand, loop: WaitLoop, key: Key) -> int | None:
+    """The value that a thread waits for, of a word that no other program and no kernel stores."""
+    if loop.turn < 0 or len(key.space) > 1:
+        return None
+    return s.registers[loop.turn] & ((1 << 8 * load.size) - 1)
 
 
 def _reaches(key: Key, pid: int) -> bool:
@@ -224,6 +277,36 @@ class _Absences:
         return found
 
 
+class _Presence:
+    """Which threads had their CPUs throughout a tick."""
+
+    def __init__(self, ticks: Sequence[MachineTick], offs: Sequence[Off], told_ns: int) -> None:
+        self._told_ns = told_ns
+        self._met: dict[int, list[int]] = defaultdict(list)
+        self._left: dict[int, list[int]] = defaultdict(list)
+        for tick in ticks:
+            for use in tick.uses:
+                self._met[use.tid].append(use.time_ns)
+        for off in offs:
+            self._left[off.tid].append(off.time_ns)
+
+    def all_stay(self, tick: MachineTick) -> bool:
+        """Whether no thread left its CPU in a tick after it was met, and who does not wait there
+        did not come to it in the tick either."""
+        begins = [u.time_ns if u.where == "waits" else tick.time_ns for u in tick.uses]
+        there = zip(tick.uses, begins, strict=True)
+        return tick.last_ns <= self._told_ns and all(
+            self._stays(use.tid, begin, tick.last_ns) for use, begin in there
+        )
+
+    def _stays(self, tid: int, begin_ns: int, end_ns: int) -> bool:
+        """Met at the beginning, or before that and not gone since; not gone until the end. Of two
+        changes that follow each other closely the second is not told."""
+        met, left = self._met[tid], self._left[tid]
+        before, gone = bisect_right(met, begin_ns), bisect_right(left, end_ns)
+        return before > 0 and (not gone or left[gone - 1] + OFF_EVERY_NS <= met[before - 1])
+
+
 class _Passes:
     """When the word was last seen to be passed on."""
 
@@ -253,9 +336,11 @@ def judge(
     ended: dict[int, int],
     counts: bool,
     total: int,
+    told_ns: int = NEVER,
 ) -> Wait:
-    """What the ticks say of one word."""
+    """What the ticks say of one word; until `told_ns` all changes of tasks are among `offs`."""
     ticks = list(ticks)
+    presence, turns = _Presence(ticks, offs, told_ns), _turns(ticks)
     users = {use.tid for tick in ticks for use in tick.uses if use.where in ("waits", "at")}
     absences, passes = _Absences(offs, ended), _Passes(counts)
     waited: dict[int, int] = {}
@@ -273,16 +358,17 @@ def judge(
                 for tid, (_, preempted) in may.items()
                 if waited.get(tid, -1) <= passes.began_ns or (preempted is False and not counts)
             }
-            what = _at(tick, may, sure, users) if tick.whole else "open"
-            if what in ("running", "handed") and not tick.close:
+            what = _at(tick, may, sure, users, turns) if tick.whole else "open"
+            stays = what == "running" and tick.punctual and presence.all_stay(tick)
+            if what in ("running", "handed") and not (tick.close or stays):
                 what = "open"
             seen[what] += len(waiting)
             if what in ("preempted", "asleep", "off"):
                 times[what] |= {(tid, may[tid][0]) for tid in sure}
-            elif what in ("running", "handed"):
+            elif what in ("running", "handed", "turn"):
                 times[what].add((0, passes.number))
             elsewhere = [use for use in tick.uses if use.where == "elsewhere"]
-            if what == "running" and len(elsewhere) == 1:
+            if what == "running" and len(elsewhere) == 1 and tick.close:
                 inside[elsewhere[0].place] += 1
         waited.update((use.tid, tick.time_ns) for use in waiting)
     number = sum(seen.values())
@@ -297,8 +383,21 @@ def judge(
     return Wait(answer=answer, samples=number, share=wilson_score(number, total), **parts)
 
 
+def _turns(ticks: Iterable[MachineTick]) -> bool:
+    """Whether threads that wait at one time want different values of the word, each its own."""
+    pairs: Counter[bool] = Counter()
+    for tick in ticks:
+        wanted = [use.turn for use in tick.uses if use.where == "waits"]
+        pairs.update(one is not None and one != two for one, two in combinations(wanted, 2))
+    return pairs[True] >= FEWEST_PAIRS and not pairs[False]
+
+
 def _at(
-    tick: MachineTick, may: dict[int, tuple[int, bool | None]], sure: set[int], users: set[int]
+    tick: MachineTick,
+    may: dict[int, tuple[int, bool | None]],
+    sure: set[int],
+    users: set[int],
+    turns: bool,
 ) -> _Seen:
     """What a tick says where a thread waits: `may` could have the word and are off their CPUs;
     `sure` are those of them that are no such waiting threads: they were not seen in
@@ -309,17 +408,32 @@ def _at(
         return "running" if runs and not may else "open"
     if not may:
         return "handed"
+    why = {preempted for _, preempted in may.values()}
+    if turns and not sure and may.keys() <= users and why == {True}:
+        return "turn"
     if not sure or not sure <= users:
         return "open"
-    why = {preempted for _, preempted in may.values()}
     return {(True,): "preempted", (False,): "asleep"}.get(tuple(why), "off")
 
 
-def _exclusive(ticks: Sequence[MachineTick], inside: Counter[tuple[int, int]]) -> bool:
-    """Whether one thread at a time only is met at the code at which one runs while others wait: if
-    threads went through it independently, pairs of them would be met there. Code is weighed by the
-    square of how often it is met in such waits: samples of one tick are not of one instant, and
-    what follows the section is met as well."""
+def _exclusive(ticks: Iterable[MachineTick], inside: Counter[tuple[int, int]]) -> bool:
+    """Whether one thread at a time only is met at the code at which one runs while others wait."""
+    ticks = [tick for tick in ticks if tick.close]
+    expected, met = _met_together(ticks, inside)
+    if expected > ENOUGH_PAIRS:
+        lengths = sorted(tick.length_ns for tick in ticks)
+        longest_ns = lengths[int(len(ticks) * ENOUGH_PAIRS / expected)]
+        closest = [tick for tick in ticks if tick.length_ns <= longest_ns]
+        expected, met = _met_together(closest, inside)
+    return expected >= FEWEST_PAIRS and met < EXCLUSIVE * expected
+
+
+def _met_together(
+    ticks: Sequence[MachineTick], inside: Counter[tuple[int, int]]
+) -> tuple[float, float]:
+    """How many pairs of threads would be met there if they went through it independently, and how
+    many are. Code is weighed by the square of how often it is met in such waits: what follows the
+    section is met as well."""
     most = max(inside.values(), default=1)
     weights: dict[int, np.ndarray] = {}
     for number, tick in enumerate(ticks):
@@ -331,4 +445,4 @@ def _exclusive(ticks: Sequence[MachineTick], inside: Counter[tuple[int, int]]) -
     for one, two in combinations(weights.values(), 2):
         expected += one.mean() * two.sum()
         met += float(one @ two)
-    return expected >= FEWEST_PAIRS and met < EXCLUSIVE * expected
+    return expected, met

@@ -250,7 +250,23 @@ def test_what_an_access_is_for(code: str, at: int, role: str) -> None:
 def test_a_loop_that_waits_reaches_to_its_last_jump(code: str, at: int, loop) -> None:
     found = Decoder("x86_64", Bytes(bytes.fromhex(code))).wait_loop(1, BASE + at)
     wanted = loop and (BASE + loop[0], BASE + loop[1], loop[2])
-    assert (found and tuple(found)) == wanted
+    assert (found and found[:3]) == wanted
+
+
+@pytest.mark.parametrize(
+    ("code", "at", "turn"),
+    [
+        # 1: mov (%rdi),%eax; cmp %ebx,%eax; je 2f; pause; jmp 1b
+        ("8b07 39d8 7404 f390 ebf6 c3", 0, 1),
+        ("f390 391f 75fa c3", 2, 1),  # 1: pause; cmp %ebx,(%rdi); jne 1b
+        ("f390 833f03 75f9 c3", 2, -1),  # a constant
+        ("f390 8b0e 3b0f 75f8 c3", 4, -1),  # 1: pause; mov (%rsi),%ecx; cmp (%rdi),%ecx; jne 1b
+        ("8b07 85c0 75fa c3", 0, -1),  # 1: mov (%rdi),%eax; test %eax,%eax; jne 1b
+    ],
+)
+def test_what_a_loop_compares_its_word_with(code: str, at: int, turn: int) -> None:
+    found = Decoder("x86_64", Bytes(bytes.fromhex(code))).wait_loop(1, BASE + at)
+    assert found and found.turn == turn
 
 
 HINT_CODE = {

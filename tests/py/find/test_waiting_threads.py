@@ -17,8 +17,10 @@ import pytest
 from linewright.find.result_document import PARTS, REMEDIES, waiting_topic
 from linewright.find.results import Result, Wait, WaitAnswer
 from linewright.find.stream import Off
-from linewright.find.waiting import MachineTick, WordUse, judge
+from linewright.find.waiting import NEVER, MachineTick, WordUse, judge, machine_ticks
 
+FAR = 60_000
+"""Time between the samples of one tick, in ns: more than words take that are passed on quickly."""
 STEP, TICK, SLICE = 20_000, 1_000_000, 3_000_000
 """Of the simulated machine, its sampler and its scheduler, in ns."""
 SECONDS = 1.0
@@ -47,6 +49,7 @@ class Thread:
     on: int | None = None
     until_ns: int = 0
     queued: int = 0
+    ticket: int = 0
     spun_ns: int = 0
     rng: Random = field(default_factory=Random)
 
@@ -66,29 +69,46 @@ class Machine:
     """The word changes only by what is not seen."""
     shards: bool = False
     """Half of the threads use another lock of the same code, whose word is not looked at."""
+    own: bool = True
+    """No other program can store the word."""
+    apart_ns: int = 0
+    """Each CPU's timer fires up to so long behind that of the CPU before, at times less or not at
+    all."""
+    away_ns: int = 0
+    """The host takes each CPU away for so long, three times of four."""
+    told_ns: int = NEVER
+    """Changes of tasks are told until then."""
     holder: dict[int, Thread | None] = field(default_factory=lambda: {0: None, 1: None})
     offs: list[Off] = field(default_factory=list)
-    ticks: list[MachineTick] = field(default_factory=list)
+    ticks: list[tuple[int, int]] = field(default_factory=list)
+    uses: list[WordUse] = field(default_factory=list)
     order: count = field(default_factory=count)
+    taken: set[int] = field(default_factory=set)
+    """CPUs that the host has taken away."""
 
     def run(self, seconds: float = SECONDS) -> Wait:
         rng, order = Random(7), list(self.threads)
         for t in self.threads:
             t.rng = Random(t.tid)
             t.left_ns = t.draw(t.outside_ns)
-        next_ns = 0
+        ticks = [0] * self.cpus
         for now in range(0, int(seconds * 1e9), STEP):
+            if self.away_ns and now % (self.away_ns // STEP * STEP) == 0:
+                self.taken = {cpu for cpu in range(self.cpus) if rng.random() < 0.75}
             self.schedule(now)
             rng.shuffle(order)
             for t in order:
-                if t.on is not None:
+                if t.on is not None and t.on not in self.taken:
                     self.work(t, now)
-            if now >= next_ns:
-                self.ticks.append(self.tick(now + STEP))
-                next_ns += TICK + int(rng.uniform(-50_000, 50_000))
+            for cpu in {*range(self.cpus)} - self.taken:
+                behind_ns = cpu * self.apart_ns * (ticks[cpu] // 50 % 4) // 3
+                if now >= ticks[cpu] * TICK + behind_ns:
+                    self.sample(cpu, now + STEP)
+                    ticks[cpu] = (now - behind_ns) // TICK + 1
         counts = any(t.gives_up_ns for t in self.threads)
-        total = sum(len(tick.uses) for tick in self.ticks)
-        return judge(self.ticks, self.offs, {}, counts, total)
+        offs = [off for off in self.offs if off.time_ns <= self.told_ns]
+        seen = machine_ticks(self.ticks, self.uses, TICK)
+        return judge(seen, offs, {}, counts, len(self.uses), self.told_ns)
 
     def leave(self, t: Thread, now: int, preempted: bool) -> None:
         t.on, t.queued = None, next(self.order)
@@ -97,7 +117,7 @@ class Machine:
 
     def schedule(self, now: int) -> None:
         for t in self.threads:
-            if now < t.until_ns or (t.on is None and t.state != "sleeps"):
+            if now < t.until_ns or (t.on is None and t.state != "sleeps") or t.on in self.taken:
                 continue
             if t.state == "sleeps":
                 t.state, t.left_ns = "inside", t.draw(t.inside_ns)
@@ -119,7 +139,7 @@ class Machine:
         if t.state == "outside":
             t.left_ns -= STEP
             if t.left_ns <= 0 and t.locks:
-                t.state, t.queued, t.spun_ns = "waits", next(self.order), 0
+                t.state, t.ticket, t.spun_ns = "waits", next(self.order), 0
         elif t.state == "inside":
             t.left_ns -= STEP
             if t.left_ns <= 0:
@@ -128,7 +148,7 @@ class Machine:
         if t.state == "waits":
             t.spun_ns += STEP
             others = [o for o in self.threads if o.state == "waits"]
-            turn = not self.fair or t is min(others, key=lambda o: o.queued)
+            turn = not self.fair or t is min(others, key=lambda o: o.ticket)
             if self.holder[lock] is None and turn and not self.taken_by_nobody:
                 self.holder[lock] = t
                 t.state, t.left_ns = "inside", t.draw(t.inside_ns)
@@ -138,19 +158,19 @@ class Machine:
             elif t.gives_up_ns and t.spun_ns >= t.gives_up_ns:
                 t.state, t.left_ns = "outside", t.draw(t.outside_ns)
 
-    def tick(self, now: int) -> MachineTick:
-        uses = []
+    def sample(self, cpu: int, now: int) -> None:
+        self.ticks.append((now, cpu))
         for t in self.threads:
-            if t.on is None or t.foreign:
+            if t.on != cpu or t.foreign:
                 continue
             other = self.shards and t.tid % 2
             if t.state == "waits" and not other:
-                uses.append(WordUse(t.tid, "waits"))
+                turn = t.ticket if self.fair and self.own else None
+                self.uses.append(WordUse(t.tid, "waits", turn=turn, time_ns=now))
             else:
                 code = {"inside": INSIDE, "waits": OTHER}.get(t.state, OUTSIDE)
-                step = int(t.left_ns / 40_000) % 4
-                uses.append(WordUse(t.tid, "elsewhere", (1, (code if t.locks else OTHER) + step)))
-        return MachineTick(now, True, uses)
+                place = (1, (code if t.locks else OTHER) + int(t.left_ns / 40_000) % 4)
+                self.uses.append(WordUse(t.tid, "elsewhere", place, time_ns=now))
 
 
 def threads(number: int, **more: object) -> list[Thread]:
@@ -181,6 +201,18 @@ MUST: dict[str, tuple[str, Callable[[], Machine]]] = {
         "running",
         lambda: Machine(threads(4, outside_ns=300_000, inside_ns=400_000), cpus=4),
     ),
+    "a long section, and samples that lie apart": (
+        "running",
+        lambda: Machine(threads(2, outside_ns=100_000, inside_ns=400_000), apart_ns=FAR),
+    ),
+    "more threads than CPUs, and samples that lie apart": (
+        "preempted",
+        lambda: Machine(threads(5, outside_ns=40_000), apart_ns=FAR),
+    ),
+    "a ticket lock's next thread is off its CPU": (
+        "turn",
+        lambda: Machine(threads(4, outside_ns=40_000), fair=True),
+    ),
 }
 
 
@@ -201,7 +233,22 @@ FALSE: dict[str, Callable[[], Machine]] = {
         [*threads(2), Thread(7, locks=False), Thread(8, locks=False)], cpus=3, taken_by_nobody=True
     ),
     "a ticket lock's next thread is off its CPU, which looks as if another program stored": (
-        lambda: Machine(threads(4, outside_ns=40_000), fair=True)
+        lambda: Machine(threads(4, outside_ns=40_000), fair=True, own=False)
+    ),
+    "what stores a ticket lock's word is not seen": lambda: Machine(
+        threads(5), fair=True, taken_by_nobody=True
+    ),
+    "samples lie further apart than the section is long": lambda: Machine(
+        threads(2, outside_ns=60_000, inside_ns=60_000), apart_ns=4 * FAR
+    ),
+    "the host takes CPUs away for long": lambda: Machine(
+        threads(2, outside_ns=60_000), apart_ns=FAR, away_ns=5_000_000
+    ),
+    "the host takes CPUs away for less than a period": lambda: Machine(
+        threads(2, outside_ns=60_000), apart_ns=FAR, away_ns=200_000
+    ),
+    "changes of tasks are not told": lambda: Machine(
+        threads(5, outside_ns=400_000, inside_ns=400_000), apart_ns=FAR, told_ns=0
     ),
     "locks of the same code protect other data": lambda: Machine(
         threads(4, outside_ns=40_000, inside_ns=400_000), cpus=4, shards=True
@@ -212,7 +259,7 @@ FALSE: dict[str, Callable[[], Machine]] = {
 @pytest.mark.parametrize("case", FALSE)
 def test_no_cause_is_named_where_it_would_be_false(case: str) -> None:
     found = FALSE[case]().run()
-    assert found.samples > 200 and found.answer == "undecided"
+    assert found.samples > 100 and found.answer == "undecided"
 
 
 def test_who_gives_up_shows_no_end_of_a_wait() -> None:
@@ -275,9 +322,65 @@ def test_a_tick_without_all_cpus_says_nothing() -> None:
 
 
 def test_what_lies_too_far_apart_for_a_word_on_its_way_says_nothing_of_it() -> None:
-    ticks = [t._replace(close=False) for t in drawn(800, waits=0.85, at=0.1, elsewhere=0.05)]
+    ticks = [
+        t._replace(last_ns=t.time_ns + FAR) for t in drawn(800, waits=0.85, at=0.1, elsewhere=0.05)
+    ]
     found = judge(ticks, [], {}, False, 1600)
     assert found.open == 1 and found.answer == "undecided"
+
+
+def far_apart(punctual: bool = True) -> list[MachineTick]:
+    """Two threads that take turns inside; of two ticks in three the one that waits is met FAR
+    behind the other."""
+    ticks = []
+    for number in range(900):
+        begin, behind = number * TICK, FAR * (number % 3 > 0)
+        holder = WordUse(1 + number % 2, "elsewhere", (1, INSIDE), time_ns=begin)
+        waiter = WordUse(2 - number % 2, "waits", time_ns=begin + behind)
+        ticks.append(MachineTick(begin, True, [holder, waiter], begin + behind, punctual))
+    return ticks
+
+
+def leaves(after_ns: int) -> list[Off]:
+    """Each time the one that is met first leaves its CPU, so long after it was met."""
+    return [
+        Off(time_ns=number * TICK + after_ns, pid=1, tid=1 + number % 2, preempted=True)
+        for number in range(1, 900)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ticks", "offs", "told_ns", "answer"),
+    [
+        (far_apart(), [], NEVER, "running"),
+        (far_apart(punctual=False), [], NEVER, "undecided"),
+        (far_apart(), [], 0, "undecided"),
+        (far_apart(), leaves(FAR // 2), NEVER, "undecided"),
+        (far_apart(), leaves(2 * FAR), NEVER, "running"),
+        (far_apart(), leaves(-FAR // 2), NEVER, "undecided"),
+    ],
+    ids=[
+        "nothing happens in between", "a CPU's timer is late", "it would not be told",
+        "it leaves its CPU in between", "it leaves it later",
+        "it left it just before, so that another time would not be told",
+    ],
+)  # fmt: skip
+def test_who_was_met_before_runs_on_unless(ticks, offs, told_ns: int, answer: str) -> None:
+    assert judge(ticks, offs, {}, False, 1800, told_ns).answer == answer
+
+
+def test_a_timer_is_punctual_between_two_of_its_periods() -> None:
+    late = [0, 1, 2, 3.3, 4, 5, 6]
+    ticks = [(int(at * TICK), 0) for at in late] + [(at * TICK, 1) for at in range(7)]
+    seen = list(machine_ticks(sorted(ticks), [], TICK))
+    assert [tick.punctual for tick in seen if tick.whole] == [
+        False,
+        True,
+        False,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_one_long_absence_is_no_rule() -> None:
@@ -318,6 +421,8 @@ PLANTED = [
     ("preempted", "call", "preempted"),
     ("asleep", "load", "asleep"),
     ("convoy", "load", "preempted"),
+    ("convoy", "ticket", "turn"),
+    ("section", "load", "running"),
 ]
 
 
