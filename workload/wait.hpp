@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // How a thread waits for another: it polls, by the hint and with the back-off of LINEWRIGHT_WAIT, and after a number of polls in vain it yields its CPU
-// between them.
+// between them. A back-off's longer waits count as so many polls as they are first waits long: a thread gives up its CPU after as much time, however
+// its waits grow.
 #pragma once
 
 #include <linewright/wait.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include <sched.h>
@@ -24,7 +26,8 @@ public:
 
     // To be called after a poll that failed. False: leave without what was waited for, the run was given up.
     bool again() {
-        if (++polls_ < patience_.polls) {
+        polls_ += std::max(1u, backoff_.next_ns / LW_BACKOFF_FIRST_NS);
+        if (polls_ < patience_.polls) {
             lw_backoff_wait(&backoff_);
             return true;
         }

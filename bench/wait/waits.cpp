@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Locks by how their threads wait, in turns in one process: as many threads as CPUs and twice as many, sections of two lengths; what waits by
-// wait.h under `auto` and under each hint of this CPU. A figure is a lock's throughput over that of the ticket lock with plain pauses in the same
-// round, the median of the rounds with the least and the most, and Jain's index of the threads' shares. Threads are pinned, to the CPUs in turn.
+// waits [ROUNDS]
+//
+// Locks by how their threads wait, in turns in one process, 11 rounds unless told: as many threads as CPUs and twice as many, sections of two
+// lengths; what waits by wait.h under `auto` and under each hint of this CPU. A figure is a lock's throughput over that of the ticket lock with
+// plain pauses in the same round, the median of the rounds with the least and the most, and Jain's index of the threads' shares. Threads are
+// pinned, to the CPUs in turn.
 // Behind them the goals of wait.h, each from ratios within rounds: met or not met where the interval of their median allows no other answer, else
 // undecided. The hint that `auto` stands for is no rival but the same code: that row says how far two runs of one thing differ.
 #include <linewright/atomic.h>
@@ -312,7 +315,12 @@ void point(unsigned threads, unsigned units, int rounds, std::chrono::millisecon
 
 } // namespace
 
-int main() {
+int main(int argc, char **argv) {
+    const int rounds = argc == 2 ? std::atoi(argv[1]) : lw_bench_times(11, 1);
+    if (argc > 2 || rounds < 1) {
+        std::fprintf(stderr, "usage: waits [ROUNDS]\n");
+        return 2;
+    }
     const auto count = static_cast<unsigned>(cpus.size());
     char line[400];
     lw_wait_describe(line, sizeof line);
@@ -320,6 +328,6 @@ int main() {
     const std::chrono::milliseconds length{lw_bench_times(100, 2)};
     for (const bool crowded : {false, true})
         for (const unsigned units : {50u, 2000u})
-            point(crowded ? 2 * count : count, units, lw_bench_times(11, 1), length, crowded);
+            point(crowded ? 2 * count : count, units, rounds, length, crowded);
     return 0;
 }

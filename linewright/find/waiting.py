@@ -313,10 +313,12 @@ class _Passes:
     def __init__(self, counts: bool) -> None:
         self._counts = counts
         self._waits: dict[int, int] = {}
+        self._turn: dict[int, int | None] = {}
         self.began_ns = -1
         """The latest beginning of a wait that has ended: who was off its CPU since before then, and
         still is, cannot have it."""
         self.number = 0
+        """Waits that were seen to end, or another to have begun since."""
 
     def take(self, tick: MachineTick, offs: Iterable[Off]) -> None:
         """A tick, and which threads left their CPUs before it: one that went to sleep had left the
@@ -327,7 +329,10 @@ class _Passes:
             if tid in self._waits and not self._counts:
                 self.began_ns = max(self.began_ns, self._waits.pop(tid))
                 self.number += 1
-        self._waits |= {use.tid: tick.time_ns for use in tick.uses if use.where == "waits"}
+        waiting = [use for use in tick.uses if use.where == "waits"]
+        self.number += sum(self._turn.get(use.tid, use.turn) != use.turn for use in waiting)
+        self._turn |= {use.tid: use.turn for use in waiting}
+        self._waits |= {use.tid: tick.time_ns for use in waiting}
 
 
 def judge(
@@ -417,7 +422,8 @@ def _at(
 
 
 def _exclusive(ticks: Iterable[MachineTick], inside: Counter[tuple[int, int]]) -> bool:
-    """Whether one thread at a time only is met at the code at which one runs while others wait."""
+    """Whether one thread at a time only is met at the code at which one runs while others wait: if
+    threads went through it independently, pairs of them would be met there."""
     ticks = [tick for tick in ticks if tick.close]
     expected, met = _met_together(ticks, inside)
     if expected > ENOUGH_PAIRS:
