@@ -78,9 +78,8 @@ enum { RECURSION = 1, TRIES = 2, LIMITS = 4, SIGNALS = 8, HAND_OVER = 16, ENDS =
 static const struct {
     const char *name;
     unsigned bit;
-} ways[] = {{"marks", MARKS},     {"recursion", RECURSION}, {"tries", TRIES}, {"limits", LIMITS},
-            {"signals", SIGNALS}, {"hand-over", HAND_OVER}, {"ends", ENDS},   {"forks", FORKS},
-            {"slices", SLICES}};
+} ways[] = {{"marks", MARKS},         {"recursion", RECURSION}, {"tries", TRIES}, {"limits", LIMITS}, {"signals", SIGNALS},
+            {"hand-over", HAND_OVER}, {"ends", ENDS},           {"forks", FORKS}, {"slices", SLICES}};
 static unsigned used = RECURSION | TRIES | LIMITS | SIGNALS | HAND_OVER | ENDS | FORKS | SLICES;
 
 static bool stopping(void) { return __atomic_load_n(&stop, __ATOMIC_RELAXED); }
@@ -464,7 +463,8 @@ static void run(unsigned seconds) {
 }
 
 static int usage(void) {
-    fprintf(stderr, "usage: rwlock_torture [--seconds N] [--sections N] [--only WAY] [--except WAY] [--wait SETTING]; ways:");
+    fprintf(stderr,
+            "usage: rwlock_torture [--seconds N] [--sections N] [--only WAY] [--except WAY] [--wait SETTING]; ways:");
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
         fprintf(stderr, " %s", ways[i].name);
     fprintf(stderr, "\n");
