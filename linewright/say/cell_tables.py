@@ -23,10 +23,10 @@ from linewright.say.document import (
     Of,
     Sentence,
     TextTable,
-    Topic,
     legend,
     sentence_as_written,
     table_of,
+    topics_of,
 )
 from linewright.say.machine_lines import describe, errors, lacking
 from linewright.say.phrases import modes_text
@@ -77,14 +77,16 @@ def cell_blocks(m: MachineAnswers) -> list[Block]:
         sentence_as_written(line, basis="rule")
         for line in (legend(_columns(own)) if operations else [])
     ]
-    said = {
-        "machine": describe(m.contexts),
-        "lacking": [*lacking(own), *errors(own)],
-        "signs": [*meanings, *flags.explained()],
-        "verdict": verdict_of(m),
-    }
-    topics = [Topic(name=n, lines=lines, audience="cells") for n, lines in said.items() if lines]
-    return [topics[0], *(replace(one, audience="cells") for one in tables), *topics[1:]]
+    machine, *topics = topics_of(
+        {
+            "machine": describe(m.contexts),
+            "lacking": [*lacking(own), *errors(own)],
+            "signs": [*meanings, *flags.explained()],
+            "verdict": verdict_of(m),
+        },
+        "cells",
+    )
+    return [machine, *(replace(one, audience="cells") for one in tables), *topics]
 
 
 # ---- operations --------------------------------------------------------------------------------

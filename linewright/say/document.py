@@ -14,12 +14,12 @@ A room with answers makes it by `document_of`, with sentences from `sentence` an
     )
 
 A screen, a page, linear text and JSON each show blocks of that list: they pick by a block's name
-and its audience, shorten from the end, and word nothing."""
+and its audience, leave out what has the highest rank, and word nothing."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -128,9 +128,28 @@ TOPICS = {
     "limits": "What is withheld, not believed, or holds only here; the most important first.",
 }
 """The topics that every reader is shown, in the order of the document, and what each says."""
-Audience = Literal["everyone", "evidence", "cells"]
-"""Whom a block is for: every reader, one who asks for the evidence (`advise`), or one who asks for
-every cell (``show --all``)."""
+LIMITS = ("missing", "undecided", "limits")
+"""Those of them that a machine's screen shows below its tables."""
+Audience = Literal["everyone", "short", "evidence", "cells", "page"]
+"""Whom a block is for: every reader, those who are not shown every cell, or one who asks for the
+evidence (`advise`), for every cell (``show --all``) or for a page."""
+ASKED = 10_000
+"""The least rank of what is shown to those alone who ask for everything."""
+
+
+GIVES_WAY: dict[str, tuple[tuple[int, int], ...]] = {
+    "limits": ((1, 9000), (3, ASKED)),
+    "prices": ((3, 2000), (6, 4000), (9, 8000)),
+    "matrix": ((1, 1000), (5, 7000)),
+    "uses": ((1, 3000), (3, 6000), (4, ASKED)),
+}
+"""What gives way on a machine's screen: from which place on, the weightiest first, sentences or
+rows have which rank; blank lines have 5000."""
+
+
+def rank_at(place: int, name: str) -> int:
+    """The rank of a machine's sentence or row by its place: of neighbours the last goes first."""
+    return max((rank + place for first, rank in GIVES_WAY[name] if place >= first), default=0)
 
 
 class Topic(Struct, frozen=True, kw_only=True, tag_field="block", tag="sentences"):
@@ -141,13 +160,19 @@ class Topic(Struct, frozen=True, kw_only=True, tag_field="block", tag="sentences
     """One of `TOPICS`, or of the maker's own for evidence."""
     title: str = ""
     audience: Audience = "evidence"
-    rank: Literal[0, 1, 2] = 1
-    """Of evidence how long its sentences stay where there is no room for all: 0 to the end, 1 while
-    there is room, 2 are shown to those alone who ask for everything. What a machine's screen has no
-    room for goes in an order of its own, since tables give way between sentences."""
+    ranks: list[int] = []
+    """For each sentence when it gives way where there is no room for all: the highest first, 0
+    never; without any all stay."""
     lines: list[Sentence]
     data: Any = None
     """The same for programs, where they need more than the sentences' numbers."""
+
+    def kept(self, most: int) -> Topic:
+        """Without the sentences of a higher rank."""
+        if not self.ranks:
+            return self
+        pairs = zip(self.lines, self.ranks, strict=True)
+        return replace(self, ranks=[], lines=[line for line, rank in pairs if rank <= most])
 
 
 class TableCell(Struct, frozen=True, kw_only=True):
@@ -209,6 +234,16 @@ class TextTable(Struct, frozen=True, kw_only=True, tag_field="block", tag="table
     closed: bool = False
     """A page shows its rows only when they are asked for."""
     audience: Audience = "everyone"
+    ranks: list[int] = []
+    """For each row when it gives way, as of a `Topic`; without any its place, so that the first
+    stays."""
+
+    def kept(self, most: int) -> TextTable:
+        """Without the rows of a higher rank."""
+        ranks = self.ranks or range(len(self.rows))
+        kept = [n for n, rank in enumerate(ranks) if rank <= most]
+        styles = [self.styles[n] for n in kept] if self.styles else []
+        return replace(self, rows=[self.rows[n] for n in kept], styles=styles, ranks=[], spans=[])
 
 
 LETTERS = "a"
@@ -239,8 +274,6 @@ class Bars(TextTable, frozen=True, kw_only=True, tag_field="block", tag="bars"):
     """The columns whose cells' values are drawn, by place, each with what it is of, in words."""
     beyond: float
     """Values above this are none of the scale's: their bars end in an arrow."""
-    ranks: list[int]
-    """For each row when it gives way where there is no room for all: the highest first."""
 
     def values_of(self, row: Sequence[str | TableCell]) -> list[float]:
         """What the bars of a row show."""
@@ -376,16 +409,26 @@ class Document(Struct, frozen=True, kw_only=True):
         """What is shown to those who ask for it."""
         return [b for b in self.blocks if isinstance(b, Topic) and b.audience == "evidence"]
 
+    @property
+    def ranks(self) -> list[int]:
+        """Of everything that may give way."""
+        every = [block.ranks for block in self.blocks if not isinstance(block, Chart)]
+        every += [range(len(table.rows)) for table in self.tables if not table.ranks]
+        return [rank for ranks in every for rank in ranks if rank]
+
+    def kept(self, most: int) -> Document:
+        """Without the sentences and rows of a higher rank."""
+        return replace(
+            self, blocks=[b if isinstance(b, Chart) else b.kept(most) for b in self.blocks]
+        )
+
 
 def document_of(
     tables: Iterable[TextTable] = (), topics: Sequence[Topic] = (), **parts: Any
 ) -> Document:
     """A document: sentences by their topic of `TOPICS`, the tables behind what is to be done, then
     the topics of evidence; `parts`: the other fields of a `Document` too."""
-    said = {name: [*parts.pop(name, ())] for name in TOPICS}
-    blocks = [
-        Topic(name=name, lines=lines, audience="everyone") for name, lines in said.items() if lines
-    ]
+    blocks = topics_of({name: [*parts.pop(name, ())] for name in TOPICS}, "everyone")
     first = sum(block.name in _BEFORE_TABLES for block in blocks)
     return Document(blocks=[*blocks[:first], *tables, *blocks[first:], *topics], **parts)
 
@@ -393,11 +436,14 @@ def document_of(
 _BEFORE_TABLES = ("facts", "run", "warning", "headline", "uses", "settings")
 
 
-def topic(
-    name: str, title: str, lines: list[Sentence], data: Any, rank: Literal[0, 1, 2] = 1
-) -> Topic | None:
+def topics_of(said: Mapping[str, list[Sentence]], audience: Audience) -> list[Topic]:
+    """Topics without titles; none where there is nothing to say."""
+    return [Topic(name=n, lines=lines, audience=audience) for n, lines in said.items() if lines]
+
+
+def topic(name: str, title: str, lines: list[Sentence], data: Any) -> Topic | None:
     """A topic; None where there is nothing to say."""
-    return Topic(name=name, title=title, lines=lines, data=data, rank=rank) if lines else None
+    return Topic(name=name, title=title, lines=lines, data=data) if lines else None
 
 
 Of = TypeVar("Of")

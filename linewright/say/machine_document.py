@@ -4,10 +4,11 @@ write and to set, and what is undecided."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from linewright import numbers
 from linewright.analysis import machine_figures, reader_cost
@@ -26,6 +27,9 @@ from linewright.say import cell_rows
 from linewright.say.advice import classes, code, overtaking, setting, use
 from linewright.say.cell_tables import cell_blocks
 from linewright.say.document import (
+    ASKED,
+    GIVES_WAY,
+    LIMITS,
     Audience,
     Block,
     Cost,
@@ -33,11 +37,12 @@ from linewright.say.document import (
     Sentence,
     Topic,
     document_of,
+    rank_at,
     render_all,
     sentence,
     sentence_as_written,
 )
-from linewright.say.limits import control, cores, nearness, several, unknown
+from linewright.say.machine_evidence import control, cores, nearness, several, unknown
 from linewright.say.machine_lines import (
     EMULATED,
     errors_text,
@@ -51,6 +56,7 @@ from linewright.say.machine_tables import heading, matrix_table, price_name, pri
 from linewright.say.phrases import FAR, figure_cell, measure_on, modes_text, sharers_of
 from linewright.say.verdict import (
     FamilyEvidence,
+    areas,
     by_family,
     verdict_of,
     verdict_sentences,
@@ -68,14 +74,8 @@ def documents(
     contexts: Iterable[Context] | Mapping[str, Context],
     audience: Audience = "everyone",
 ) -> list[Document]:
-    """One document for each machine, in the order of the records; behind what everyone is shown
-    the blocks for those alone who ask for them."""
-    made = []
-    for m in machines_with_answers(summaries, contexts):
-        one = document(m, audience)
-        more = _BEHIND[audience](m)
-        made.append(msgspec.structs.replace(one, blocks=[*one.blocks, *more]))
-    return made
+    """One document for each machine, in the order of the records."""
+    return [document(m, audience) for m in machines_with_answers(summaries, contexts)]
 
 
 def for_programs(summaries: Sequence[Summary], contexts: Sequence[Context]) -> dict[str, object]:
@@ -90,17 +90,17 @@ def for_programs(summaries: Sequence[Summary], contexts: Sequence[Context]) -> d
 
 
 def document(m: MachineAnswers, audience: Audience = "everyone") -> Document:
-    """The document of one machine, without its evidence."""
+    """The document of one machine: what everyone is shown, then the blocks for the audience."""
     columns, decision = machine_figures.columns_of(m), setting(m)
     choice = with_errors([decision.sentence], m.summaries)[0]
-    decision = msgspec.structs.replace(decision, sentence=choice)
+    decision = replace(decision, sentence=choice)
     launches = max((s.launches for s in m.summaries if s.has_figures), default=0)
     coarse = bool(m.too_few_launches)
     where = "; linewright advise shows where" * (decision.why == "depends")
     choice = sentence(choice.text + where, cells=choice.cells, basis=choice.basis)
     rows, prices = machine_figures.rows(m, columns), machine_figures.prices(m)
     floors = [i for floor in m.floors.values() for i in floor.ids]
-    return document_of(
+    whole = document_of(
         machine_id=m.summaries[0].machine_id,
         arch=m.arch,
         target=m.context.target if m.context else "",
@@ -110,7 +110,7 @@ def document(m: MachineAnswers, audience: Audience = "everyone") -> Document:
         run=of_run([*_run(m, launches), *[f"coarse: {FEW_LAUNCHES}"] * coarse]),
         coarse=coarse,
         warning=_warning(m),
-        headline=with_errors(_headline(m, columns, audience), m.summaries),
+        headline=with_errors(_headline(m, columns), m.summaries),
         uses=with_errors(use(m), m.summaries),
         settings=[choice] if columns else [],
         undecided=undecided_sentences(m.on_screen, m),
@@ -122,6 +122,20 @@ def document(m: MachineAnswers, audience: Audience = "everyone") -> Document:
         ],
         costs=[*_operation_costs(columns, rows), *_price_costs(prices)],
     )
+    ranked = _ranked(whole.blocks, "everyone" if columns or m.emulated else "short")
+    seen = [b for b in ranked if audience != "cells" or b.audience != "short"]
+    return replace(whole, blocks=[*seen, *_FOR.get(audience, lambda m: ())(m)])
+
+
+def _ranked(blocks: Iterable[Block], of_headline: Audience) -> Iterator[Block]:
+    """The blocks, the headline for its audience, with the ranks of the sentences that a screen may
+    leave out; those on what is missing, undecided or withheld are one list."""
+    places = {name: itertools.count() for name in GIVES_WAY}
+    for block in blocks:
+        of = "limits" if block.name in LIMITS else block.name
+        if isinstance(block, Topic) and of in places:
+            block = replace(block, ranks=[rank_at(next(places[of]), of) for _ in block.lines])
+        yield replace(block, audience=of_headline) if block.name == "headline" else block
 
 
 def _operation_costs(columns: Sequence[MatrixColumn], rows: Sequence[Row]) -> Iterator[Cost]:
@@ -143,15 +157,10 @@ def _price_costs(prices: Sequence[Price]) -> Iterator[Cost]:
             yield Cost(name=name, cell=figure_cell(cost))
 
 
-def _headline(
-    m: MachineAnswers, columns: Sequence[MatrixColumn], audience: Audience
-) -> list[Sentence]:
-    """What an atomic add costs; of records of another kind, the first sentences of the verdict, of
-    which those who ask for every cell have the whole below."""
+def _headline(m: MachineAnswers, columns: Sequence[MatrixColumn]) -> list[Sentence]:
+    """What an atomic add costs; of records of another kind, the first sentences of the verdict."""
     if columns or m.emulated:
         return [*headline(m), *at_the_interconnect(m)]
-    if audience == "cells":
-        return []
     found = verdict_of(m)
     more = len(found) - OTHER_PLANS
     rest = f"{numbers.count(more, 'more finding')}: linewright show --all FILE"
@@ -290,13 +299,26 @@ def topics(m: MachineAnswers) -> list[Topic]:
         control(m),
         unknown(m),
     )
-    return [topic for topic in made if topic]
+    return [
+        replace(topic, ranks=_ranks(topic, number))
+        for number, topic in enumerate(topic for topic in made if topic)
+    ]
 
 
-_BEHIND: Mapping[Audience, Callable[[MachineAnswers], Sequence[Block]]] = {
-    "everyone": lambda m: (),
+def _ranks(topic: Topic, number: int) -> list[int]:
+    """When the lines of a topic give way: those of the longest topic first, of equals the last;
+    what the measurement cannot tell stays to its first line, as the first topic does, and the run's
+    own control is for those who ask for everything."""
+    if topic.name == "control":
+        return [ASKED] * len(topic.lines)
+    ranks = [100 * min(place, 99) + number for place, _ in enumerate(topic.lines)]
+    return [0, *ranks[1:]] if topic.name == "unknown" else ranks
+
+
+_FOR: Mapping[Audience, Callable[[MachineAnswers], Sequence[Block]]] = {
     "evidence": topics,
     "cells": cell_blocks,
+    "page": areas,
 }
 
 

@@ -17,6 +17,7 @@ from linewright.say.document import (
     Sentence,
     TableCell,
     TextTable,
+    rank_at,
     sentence_as_written,
     table_of,
     text_of,
@@ -64,7 +65,8 @@ def matrix_table(
         made,
         rows,
         name="matrix",
-        what="operation",
+        # The first rows are the cheap ones.
+        ranks=[rank_at(place, "matrix") for place in reversed(range(len(rows)))],
         short_headings=["other" if text == "best other" else text for text in headings],
         legend=_legend(shown, rows),
         notes=_controls(shown, controls),
@@ -265,6 +267,7 @@ def price_name(price: Price) -> str:
 def price_table(prices: Sequence[Price]) -> Bars:
     """The prices, and beside each figure a bar."""
     contended = any(price.contended for price in prices)
+    order = sorted(range(len(prices)), key=lambda n: prices[n].rank)
     columns: list[Column[Price]] = [
         Column("price list, ns", price_name, text=True),
         Column("alone", lambda price: _cell(price, "alone")),
@@ -282,7 +285,7 @@ def price_table(prices: Sequence[Price]) -> Bars:
         what="price",
         bars=list(enumerate([*SIDES.values()][: 1 + contended], 1)),
         beyond=LONGEST_NS,
-        ranks=[price.rank for price in prices],
+        ranks=[rank_at(order.index(n), "prices") for n in range(len(prices))],
         spoken=[_price_spoken(price) for price in prices],
     )
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from linewright import wings
 from linewright.analysis import summarise
@@ -23,7 +24,7 @@ from linewright.forms import CACHE, family_of, made_of
 from linewright.records import files as record_files
 from linewright.say import cell_rows
 from linewright.say.cell_rows import cell_figures, rounded
-from linewright.say.document import Document, Section, Sentence, render_all, unique
+from linewright.say.document import Document, Section, sentence, topics_of, unique
 from linewright.say.explorer import colour_places
 from linewright.say.machine_document import document
 from linewright.say.machine_lines import doubts, facts
@@ -47,12 +48,8 @@ class Series(Struct, frozen=True, kw_only=True):
     kind: str
     """``measured``, ``simulated``, ``published`` or ``emulated``: where the figures come from."""
     document: Document
-    """What `linewright show` says of it."""
-    findings: list[tuple[str, list[Sentence]]]
-    """What was found, each area behind its title."""
-    facts: list[tuple[str, str]]
-    doubts: list[str]
-    """What a careful reader would ask about, the worst first."""
+    """What `linewright show` says of it, and for the page what was found (``findings``), what a
+    careful reader would ask about (``doubts``), and what was measured on (``context``)."""
     cells: list[dict[str, Any]]
     """A row for each cell, by column."""
 
@@ -148,11 +145,18 @@ def gather(paths: Sequence[str], warn: Callable[[str], None]) -> Material:
         for part in _parts(path, archive, tolerate):
             _place(runs.setdefault(part.contexts[0].machine_id, []), part)
     archive_bytes = archive.close()
-    runs_of = _runs(runs)
-    if not any(run.machine.answers.summaries for run in runs_of):
+    drawn = _machines(runs)
+    if not any(machine.answers.summaries for machine in drawn):
         raise nothing_finished(paths[0], "report")
-    series = [_worded(run) for run in runs_of]
-    drawn = [run.machine for run in runs_of]
+    series = [
+        Series(
+            label=machine.label,
+            kind=_kind(machine.answers.contexts),
+            document=machine.document,
+            cells=_cell_rows(machine.label, machine.answers.summaries),
+        )
+        for machine in drawn
+    ]
     made = sections(drawn)
     # What wings bring stands behind the prices.
     place = sum(section.id == "prices" for section in made)
@@ -165,8 +169,8 @@ def gather(paths: Sequence[str], warn: Callable[[str], None]) -> Material:
         colours=colour_places(cells),
         code=_code_names(cell for cell, _ in cells),
         columns=_columns([row for one in series for row in one.cells]),
-        plans=unique(record.plan for run in runs_of for record in run.records),
-        when=_days(context for run in runs_of for context in run.machine.answers.contexts),
+        plans=unique(plan for machine in drawn for plan in machine.plans),
+        when=_days(context for machine in drawn for context in machine.answers.contexts),
     )
 
 
@@ -216,14 +220,6 @@ def _cell_rows(label: str, summaries: Sequence[Summary]) -> list[dict[str, Any]]
         }
         for s, row in zip(summaries, cell_rows.of_cells(summaries), strict=True)
     ]
-
-
-class _Run(Struct, frozen=True, kw_only=True):
-    """A series with what its words are made of."""
-
-    machine: PageMachine
-    files: list[str]
-    records: list[Record]
 
 
 class _Archive:
@@ -292,7 +288,7 @@ def _place(runs: list[list[_Part]], part: _Part) -> None:
     runs.append([part])
 
 
-def _runs(runs: dict[str, list[list[_Part]]]) -> list[_Run]:
+def _machines(runs: dict[str, list[list[_Part]]]) -> list[PageMachine]:
     plain = [(run, len(of_machine) > 1) for of_machine in runs.values() for run in of_machine]
     models = [_model(run) for run, _ in plain]
     labels: list[str] = []
@@ -305,15 +301,12 @@ def _runs(runs: dict[str, list[list[_Part]]]) -> list[_Run]:
             label = stem if again and len(runs) == 1 else f"{model} ({stem})"
         labels.append(label if label not in labels else f"{label} #{len(labels) + 1}")
     return [
-        _Run(
-            machine=PageMachine(
-                label=label,
-                answers=answers,
-                document=document(answers) if answers.summaries else Document(),
-                cells=[(c, row | {"series": label}) for c, row in cell_figures(answers.summaries)],
-            ),
-            files=[one_line(part.file) for part in run],
-            records=records,
+        PageMachine(
+            label=label,
+            answers=answers,
+            document=_document(answers, run, records),
+            cells=[(c, row | {"series": label}) for c, row in cell_figures(answers.summaries)],
+            plans=unique(record.plan for record in records),
         )
         for label, (run, _) in zip(labels, plain, strict=True)
         for records in [[r for part in run for r in part.records]]
@@ -321,18 +314,13 @@ def _runs(runs: dict[str, list[list[_Part]]]) -> list[_Run]:
     ]
 
 
-def _worded(run: _Run) -> Series:
-    machine, answers = run.machine, run.machine.answers
-    said = doubts(answers, machine.document, run.records)
-    return Series(
-        label=machine.label,
-        kind=_kind(answers.contexts),
-        document=machine.document,
-        findings=areas(answers),
-        facts=[*facts(answers.contexts), ("Files", ", ".join(run.files))],
-        doubts=[*map(one_line, render_all(said))],
-        cells=_cell_rows(machine.label, answers.summaries),
-    )
+def _document(m: MachineAnswers, run: Sequence[_Part], records: Sequence[Record]) -> Document:
+    """The machine's document for the page, with what only the files and their records tell."""
+    made = document(m, "page") if m.summaries else Document(blocks=areas(m))
+    named = [*facts(m.contexts), ("Files", ", ".join(one_line(part.file) for part in run))]
+    context = [sentence(value, basis="run", lead=name) for name, value in named]
+    said = {"doubts": doubts(m, made, records), "context": context}
+    return replace(made, blocks=[*made.blocks, *topics_of(said, "page")])
 
 
 def _contexts(run: list[_Part]) -> list[Context]:

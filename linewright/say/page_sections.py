@@ -47,6 +47,7 @@ class PageMachine(Struct, frozen=True, kw_only=True):
     document: Document
     cells: list[DrawnCell]
     """Each with the label as its ``series``."""
+    plans: list[str]
 
 
 def sections(machines: Sequence[PageMachine]) -> list[Section]:

@@ -25,8 +25,8 @@ from linewright.forms import FAMILIES, HANDOFF, ONE_LINE, Family, family_of
 from linewright.say.document import (
     Clause,
     Sentence,
+    Topic,
     capital,
-    render_all,
     sentence,
     unique,
 )
@@ -252,19 +252,20 @@ def verdict_sentences(
     return answers
 
 
-def verdict(
-    summaries: Iterable[Summary], contexts: Iterable[Context] | Mapping[str, Context]
-) -> list[str]:
-    """The same as lines of text."""
-    return render_all(verdict_sentences(summaries, contexts))
-
-
-def areas(m: MachineAnswers) -> list[tuple[str, list[Sentence]]]:
-    """The verdict by family; what concerns the whole machine comes last."""
+def areas(m: MachineAnswers) -> list[Topic]:
+    """The verdict of a page, by family; what concerns the whole machine comes last."""
     found = [(e.family.title, [*e.forms, *e.more]) for e in by_family(m)]
     found.append(("The run itself", run_itself(m, bool(found))))
     kept = [(title, sentences) for title, sentences in found if sentences]
-    return [(title if len(kept) > 1 else "", _joined(own)) for title, own in kept]
+    return [
+        Topic(
+            name="findings",
+            title=title if len(kept) > 1 else "",
+            audience="page",
+            lines=_joined(own),
+        )
+        for title, own in kept
+    ]
 
 
 def _joined(sentences: Sequence[Sentence]) -> list[Sentence]:

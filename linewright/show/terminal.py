@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import zip_longest
 from typing import NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.padding import Padding
@@ -22,7 +23,9 @@ from rich.text import Text
 from linewright import numbers
 from linewright.errors import one_line
 from linewright.say.document import (
+    ASKED,
     LETTERS,
+    LIMITS,
     Bars,
     Column,
     CommonCost,
@@ -54,13 +57,14 @@ NARROW_NAME = 20
 def print_tables(document: Document, console: Console, rest: str = "") -> None:
     """Print a document; where a command has the `rest`, as many rows of each table as one screen
     has room for, and that command."""
-    most = max((len(t.rows) for t in document.tables), default=0)
-    tables = [_without_spare(t, console.width) for t in document.tables]
+    fitting = [
+        _without_spare(block, console.width) if isinstance(block, TextTable) else block
+        for block in document.blocks
+    ]
+    document = replace(document, blocks=fitting)
 
-    def made(count: int) -> list[RenderableType]:
-        return _document_blocks(document, tables, count, rest)
-
-    print_blocks(longest(made, most, console) if rest else made(most), console)
+    draw = partial(_document_blocks, document, rest)
+    print_blocks(fitted(document, draw, console) if rest else draw(document), console)
 
 
 def print_cells(documents: Sequence[Document], console: Console) -> None:
@@ -75,10 +79,10 @@ def print_cells(documents: Sequence[Document], console: Console) -> None:
         for block in (b for b in document.blocks if b.audience == "cells"):
             if isinstance(block, TextTable):
                 fitting = _as_wide(block, wide, console.is_terminal)
-                blocks += _table_blocks(fitting, None, "", 1, not wide)
+                blocks += _table_blocks(fitting, space=1, narrow=not wide)
             else:
                 blocks += topic_blocks([block])
-        print_blocks([*_screen_blocks(document, console, _everything(document))], console)
+        print_blocks(_screen_blocks(document, console, document), console)
         print_blocks(blocks, console, console.width)
 
 
@@ -122,30 +126,27 @@ def _broken(name: str) -> str:
 
 
 def _document_blocks(
-    document: Document,
-    tables: Sequence[TextTable],
-    count: int | None,
-    command: str,
+    whole: Document, command: str, document: Document, most: int = ASKED
 ) -> list[RenderableType]:
-    """The document with at most `count` rows of each of its tables, all for None."""
+    """A document, and how many rows its tables have less than those of the `whole` one."""
     blocks: list[RenderableType] = []
     for number, sentence in enumerate(document.of("headline")):
         style = "bold" if number else _TONES.get(document.tone, "bold")
         blocks.append(Text(one_line(render(sentence)), style=style))
     blocks += [_line(render(fact), 0) for fact in document.of("facts")]
-    for one in tables:
-        blocks += _table_blocks(one, count, command)
+    for one, table in zip(document.tables, whole.tables, strict=True):
+        blocks += _table_blocks(one, len(table.rows) - len(one.rows), command)
     blocks += topic_blocks(document.evidence)
     return blocks + _paragraph(document.of("limits"))
 
 
 def _table_blocks(
-    one: TextTable, count: int | None, command: str, space: int = SPACE, narrow: bool = False
+    one: TextTable, left_out: int = 0, command: str = "", space: int = SPACE, narrow: bool = False
 ) -> list[RenderableType]:
-    """At most `count` rows of a table, all for None, and what stands below it."""
-    blocks: list[RenderableType] = [Text(), table(one, count, space, narrow)] if one.rows else []
-    if one.rows[count:] and count is not None:
-        blocks.append(Text(more(len(one.rows) - count, one.what, command)))
+    """A table, how many of its rows were left out, and what stands below it."""
+    blocks: list[RenderableType] = [Text(), table(one, space, narrow)] if one.rows else []
+    if left_out:
+        blocks.append(Text(more(left_out, one.what, command)))
     return blocks + _paragraph(one.notes)
 
 
@@ -169,9 +170,9 @@ def _line(text: str, indent: int) -> RenderableType:
     return Padding(Text(one_line(text)), (0, 0, 0, 4 if text.startswith("  ") else indent))
 
 
-def table(one: TextTable, count: int | None = None, space: int = 1, narrow: bool = False) -> Table:
-    """A table without a frame, of at most `count` rows; `space` is the distance between columns,
-    and on a `narrow` terminal long names stand on several lines."""
+def table(one: TextTable, space: int = 1, narrow: bool = False) -> Table:
+    """A table without a frame; `space` is the distance between columns, and on a `narrow` terminal
+    long names stand on several lines."""
     made = Table(
         title=Text(one_line(one.title)) if one.title else None,
         title_justify="left",
@@ -188,7 +189,7 @@ def table(one: TextTable, count: int | None = None, space: int = 1, narrow: bool
             overflow="fold",
             min_width=LEAST_FOLDED if folds else None,
         )
-    for row, style in zip_longest(one.rows[:count], one.styles[:count], fillvalue=""):
+    for row, style in zip_longest(one.rows, one.styles, fillvalue=""):
         name, *others = (one_line(text_of(cell)) for cell in row)
         texts = [_broken(name) if narrow else name, *others]
         made.add_row(*map(Text, texts), style=_STYLES.get(style, ""))
@@ -270,30 +271,20 @@ def _lines(block: RenderableType, console: Console, options: ConsoleOptions) -> 
 
 
 def fitted(
-    make: Callable[[dict[str, int]], list[RenderableType]],
-    amounts: Mapping[str, int],
-    shorter: Callable[[Mapping[str, int]], str],
+    document: Document,
+    draw: Callable[[Document, int], list[RenderableType]],
     console: Console,
+    of_layout: Iterable[int] = (),
 ) -> list[RenderableType]:
-    """What `make` gives for so much of each part, less and less until it fits one screen: `shorter`
-    names the part that gives way next, and nothing where all of them are as short as may be."""
-    kept = dict(amounts)
-    while height(blocks := make(kept), console) > LINES and (part := shorter(kept)):
-        kept[part] -= 1
+    """What `draw` gives of a document, without what has the highest rank until it fits one screen,
+    or nothing more may go. `draw` gets the highest rank that is left, by which blank lines, of
+    the ranks `of_layout`, give way too."""
+    may_go = sorted({rank for rank in [*document.ranks, *of_layout] if rank < ASKED})
+    # Each takes a line or more, so that of more than these no attempt would fit.
+    may_go, most = may_go[: LINES + 1], ASKED - 1 if len(may_go) <= LINES else may_go[LINES]
+    while height(blocks := draw(document.kept(most), most), console) > LINES and may_go:
+        most = may_go.pop() - 1
     return blocks
-
-
-def longest(
-    make: Callable[[int], list[RenderableType]], most: int, console: Console
-) -> list[RenderableType]:
-    """What `make` gives for the most items, up to `most`, that fit one screen; for one item if none
-    does."""
-    return fitted(
-        lambda kept: make(kept["items"]),
-        {"items": min(most, LINES)},
-        lambda kept: "items" if kept["items"] > 1 else "",
-        console,
-    )
 
 
 def print_blocks(
@@ -318,18 +309,8 @@ def more(count: int, what: str, command: str, also: str = "") -> str:
     return f"{count} more {what}{'' if count == 1 else 's'}{also}: linewright {command}"
 
 
-_SHORTER = (
-    ("limits", 1),
-    ("prices", 9),
-    ("rows", 5),
-    ("use", 3),
-    ("blank", 0),
-    ("prices", 6),
-    ("use", 1),
-    ("prices", 3),
-    ("rows", 1),
-)
-"""How the screen is shortened until it fits: each block down to this many, in this order."""
+_BLANK = {"matrix": 5001, "prices": 5002, "headline": 5003}
+"""Ranks of the blank lines before blocks of a screen."""
 
 
 def print_documents(screens: Sequence[Document], console: Console) -> None:
@@ -338,68 +319,42 @@ def print_documents(screens: Sequence[Document], console: Console) -> None:
     for number, screen in enumerate(screens):
         if number:
             console.print()
-        print_blocks(_one_screen(screen, console), console)
+        draw = partial(_screen_blocks, screen, console)
+        print_blocks(fitted(screen, draw, console, _BLANK.values()), console)
     if len(screens) > 1:
         console.print()
         print_blocks(_side_by_side(screens, width_of(console)), console)
 
 
-def _one_screen(screen: Document, console: Console) -> list[RenderableType]:
-    """The blocks, shortened in the order of `_SHORTER` where they take more than one screen."""
-    amounts = _everything(screen)
-    amounts |= {name: min(amounts[name], most) for name, most in (("limits", 3), ("use", 4))}
-    return fitted(
-        lambda kept: list(_screen_blocks(screen, console, kept)),
-        amounts,
-        lambda kept: next((name for name, fewest in _SHORTER if kept[name] > fewest), ""),
-        console,
-    )
-
-
-def _everything(screen: Document) -> dict[str, int]:
-    """How much there is of each part that may be shortened."""
-    matrix, prices = screen.table("matrix"), screen.table("prices")
-    return {
-        "limits": len(_limits(screen)),
-        "use": len(screen.of("uses")),
-        "prices": len(prices.rows) if prices else 0,
-        "rows": len(matrix.rows) if matrix else 0,
-        "blank": 3,
-    }
-
-
 def _screen_blocks(
-    screen: Document, console: Console, amounts: Mapping[str, int]
-) -> Iterator[RenderableType]:
+    whole: Document, console: Console, screen: Document, most: int = ASKED
+) -> list[RenderableType]:
+    """A screen, what it leaves out of the `whole` one, and blank lines up to a rank."""
     width = width_of(console)
-    before_headline, before_prices, before_matrix = (
-        [Text("")] * (amounts["blank"] >= least) for least in (3, 2, 1)
-    )
-    yield Text(one_line(", ".join([screen.title, *render_all(screen.of("facts"))])), style="bold")
-    yield Text(one_line(", ".join(render_all(screen.of("run")))))
-    for sentence in screen.of("warning"):
-        yield Text(_text(sentence), style="bold red")
-    yield from before_headline
+    blank = {name: [Text("")] * (rank <= most) for name, rank in _BLANK.items()}
+    blocks: list[RenderableType] = [
+        Text(one_line(", ".join([screen.title, *render_all(screen.of("facts"))])), style="bold"),
+        Text(one_line(", ".join(render_all(screen.of("run"))))),
+        *(Text(_text(sentence), style="bold red") for sentence in screen.of("warning")),
+        *blank["headline"],
+    ]
     for sentence in screen.of("headline"):
-        yield from _wrapped(_text(sentence), "", width, "bold")
-    yield from labelled("USE", screen.of("uses")[: amounts["use"]], width)
-    yield from labelled("SET", screen.of("settings")[:2], width)
+        blocks += _wrapped(_text(sentence), "", width, "bold")
+    blocks += labelled("USE", screen.of("uses"), width)
+    blocks += labelled("SET", screen.of("settings"), width)
     matrix, prices = screen.table("matrix"), screen.table("prices")
     if matrix and _has_figures(matrix):
-        yield from before_matrix
-        # Where there is no room for all, the first rows go, which are the cheap ones.
-        rows = matrix.rows[len(matrix.rows) - amounts["rows"] :]
-        made, letters = narrowed(msgspec.structs.replace(matrix, rows=rows), width)
-        yield table(made)
+        made, letters = narrowed(matrix, width)
+        blocks += [*blank["matrix"], table(made)]
         for line in [legend_of(made, letters), *render_all(matrix.notes)]:
-            yield from _wrapped(line, "", width)
-    if prices:
-        yield from before_prices
-        yield chart(prices, amounts["prices"], width, console.encoding)
-    for line in _limits(screen)[: amounts["limits"]]:
-        yield from _wrapped(_text(line), "", width)
-    if said := _left_out(screen, amounts):
-        yield from _wrapped(said, "", width)
+            blocks += _wrapped(line, "", width)
+    if isinstance(prices, Bars):
+        blocks += [*blank["prices"], chart(prices, width, console.encoding)]
+    for line in [line for name in LIMITS for line in screen.of(name)]:
+        blocks += _wrapped(_text(line), "", width)
+    if said := _left_out(screen, whole):
+        blocks += _wrapped(said, "", width)
+    return blocks
 
 
 def _has_figures(matrix: TextTable) -> bool:
@@ -427,19 +382,18 @@ def _wrapped(text: str, label: str, width: int, style: str = "") -> Iterator[Tex
         yield Text.assemble((label, "bold") if not number else indent, (line, style))
 
 
-def _limits(screen: Document) -> list[Sentence]:
-    return [*screen.of("missing"), *screen.of("undecided"), *screen.of("limits")]
+_WHAT = {"uses": "suggestion"} | dict.fromkeys(LIMITS, "limit")
+"""What a sentence of these topics is, for the line that counts those left out."""
 
 
-def _left_out(screen: Document, amounts: Mapping[str, int]) -> str:
+def _left_out(screen: Document, whole: Document) -> str:
     """The line that says what had no room, and which command has it; empty where all had."""
-    matrix, prices = screen.table("matrix"), screen.table("prices")
-    left = {
-        "suggestion": len(screen.of("uses")) - amounts["use"],
-        "row": len(matrix.rows) - amounts["rows"] if matrix and _has_figures(matrix) else 0,
-        "price": len(prices.rows) - amounts["prices"] if prices else 0,
-        "limit": len(_limits(screen)) - amounts["limits"],
-    }
+    left: Counter[str] = Counter()
+    for shown, block in zip(screen.blocks, whole.blocks, strict=True):
+        if isinstance(shown, TextTable) and isinstance(block, TextTable) and _has_figures(block):
+            left[block.what] += len(block.rows) - len(shown.rows)
+        elif isinstance(shown, Topic) and isinstance(block, Topic) and block.name in _WHAT:
+            left[_WHAT[block.name]] += len(block.lines) - len(shown.lines)
     *others, last = [(count, what) for what, count in left.items() if count > 0] or [(0, "")]
     if not last[0]:
         return ""
@@ -561,16 +515,14 @@ def bar(values: Sequence[float], beyond: float, scale: BarScale, signs: Signs) -
     return signs.solid * solid + signs.light * light
 
 
-def chart(bars: Bars, most: int, width: int, encoding: str) -> Table:
-    """The `most` rows of the lowest ranks, in their order, with bars as far as the width has room
-    for them."""
-    kept = sorted(range(len(bars.rows)), key=lambda i: (bars.ranks[i], i))[:most]
-    signs, rows = signs_for(encoding), [bars.rows[i] for i in sorted(kept)]
+def chart(bars: Bars, width: int, encoding: str) -> Table:
+    """The rows, with bars as far as the width has room for them."""
+    signs = signs_for(encoding)
     drawn_by = zip(bars.bars, (signs.solid, signs.light), strict=False)
     marks = {n: sign for (n, _), sign in drawn_by}
     headings = [f"{h} {marks[n]}" if n in marks else h for n, h in enumerate(bars.headings)]
-    shown, _ = narrowed(replace(bars, rows=rows, headings=headings))
-    scale = scale_of(replace(bars, rows=rows), width - table_width(shown))
+    shown, _ = narrowed(replace(bars, headings=headings))
+    scale = scale_of(bars, width - table_width(shown))
     if not scale or scale.columns < SHORTEST_BAR:
         return table(shown)
     made = table(
@@ -580,7 +532,7 @@ def chart(bars: Bars, most: int, width: int, encoding: str) -> Table:
             left=[*shown.left, True],
             rows=[
                 [*texts, bar(bars.values_of(row), bars.beyond, scale, signs)]
-                for texts, row in zip(shown.rows, rows, strict=True)
+                for texts, row in zip(shown.rows, bars.rows, strict=True)
             ],
         )
     )
@@ -600,16 +552,12 @@ def print_advice(documents: Sequence[Document], console: Console, every: bool) -
         head = _decision(document, width_of(console))
         if every:
             print_blocks([*head, *topic_blocks(document.evidence)], console)
-        else:
-            print_blocks(
-                _advice_fitted(head, document.evidence, _floor(document), console), console
-            )
-
-
-def _floor(document: Document) -> str:
-    """The run's own controls, which stand below the matrix."""
-    matrix = document.table("matrix")
-    return " ".join(render_all(matrix.notes)) if matrix else ""
+            continue
+        evidence = replace(document, blocks=document.evidence)
+        # The run's own controls stand below the matrix.
+        floor = " ".join(render(note) for table in document.tables for note in table.notes)
+        draw = partial(_evidence, head, floor, evidence)
+        print_blocks(fitted(evidence, draw, console), console)
 
 
 def _decision(document: Document, width: int) -> list[RenderableType]:
@@ -624,32 +572,12 @@ def _decision(document: Document, width: int) -> list[RenderableType]:
     ]
 
 
-def _advice_fitted(
-    head: list[RenderableType], topics: Sequence[Topic], floor: str, console: Console
+def _evidence(
+    head: list[RenderableType], floor: str, whole: Document, shown: Document, most: int
 ) -> list[RenderableType]:
-    """As many lines of each section as there is room for; where one line of each is too much, fewer
-    sections."""
-    every = sum(len(topic.lines) for topic in topics)
-    amounts = {topic.name: len(topic.lines) for topic in topics if topic.rank < 2}
-    stays = [topic.name for topic in topics if topic.rank == 0]
-
-    def made(kept: Mapping[str, int]) -> list[RenderableType]:
-        shown = [
-            msgspec.structs.replace(topic, lines=topic.lines[: kept[topic.name]])
-            for topic in topics
-            if kept.get(topic.name)
-        ]
-        left_out = every - sum(len(topic.lines) for topic in shown)
-        blocks = [*head, *topic_blocks(shown)]
-        blocks += [Text(floor)] if floor else []
-        return blocks + ([Text(more(left_out, "line", "advise --all FILE"))] if left_out else [])
-
-    def next_shorter(kept: Mapping[str, int]) -> str:
-        """The section with the most lines, of equals the last; of single lines the last but the
-        first and those that stay."""
-        longest = max(kept.values(), default=0)
-        if longest > 1:
-            return [name for name, lines in kept.items() if lines == longest][-1]
-        return next(iter([name for name in kept if kept[name] and name not in stays][:0:-1]), "")
-
-    return fitted(made, amounts, next_shorter, console)
+    """The evidence that is shown of the whole, and how many lines are left out."""
+    left_out = sum(len(block.lines) for block in whole.evidence)
+    left_out -= sum(len(topic.lines) for topic in shown.evidence)
+    blocks = [*head, *topic_blocks([topic for topic in shown.evidence if topic.lines])]
+    blocks += [Text(floor)] if floor else []
+    return blocks + ([Text(more(left_out, "line", "advise --all FILE"))] if left_out else [])

@@ -18,10 +18,10 @@ from linewright.plans.definition import Inputs
 from linewright.say.document import render_all
 from linewright.say.family_sentences import cache_sentences
 from linewright.say.machine_document import documents
-from linewright.say.verdict import verdict
 from linewright.schema import Cell, Cpu
 from linewright.target import Topology
 from support.analysis_samples import contexts_of, record
+from support.said import verdict
 
 SIZES = (64, 512, 4096, 32768, 262144, 2097152)
 

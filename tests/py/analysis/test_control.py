@@ -10,8 +10,8 @@ import pytest
 
 from linewright.analysis import findings, summarise
 from linewright.analysis.control import baselines, floors
-from linewright.say.verdict import verdict
 from support.analysis_samples import cell, contexts_of, points, record, together
+from support.said import verdict
 
 X86 = dict(arch="x86_64", features=["prefetchw"])
 

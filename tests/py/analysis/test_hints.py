@@ -16,8 +16,8 @@ from linewright.forms import WAIT
 from linewright.say.document import render
 from linewright.say.family_sentences import wait_sentences
 from linewright.say.machine_document import topics
-from linewright.say.verdict import verdict
 from support.analysis_samples import cell, contexts_of, together
+from support.said import verdict
 
 PLACES = ("same_l3", "smt_sibling")
 WORKS = (0, 200)

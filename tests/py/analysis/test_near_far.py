@@ -9,8 +9,8 @@ import pytest
 
 from linewright.analysis import summarise
 from linewright.analysis.loading import by_id, near_far, place
-from linewright.say.verdict import verdict
 from support.analysis_samples import cell, contexts_of, record
+from support.said import verdict
 
 LINES = 16
 

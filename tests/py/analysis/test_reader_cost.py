@@ -19,10 +19,10 @@ from linewright.analysis.questions import ask
 from linewright.say.document import render_all
 from linewright.say.family_sentences import reader_sentences
 from linewright.say.machine_document import documents
-from linewright.say.verdict import verdict
 from linewright.schema import Record
 from linewright.show.terminal import print_cells
 from support.analysis_samples import cell, context, launches, together
+from support.said import verdict
 
 PAIRS = {
     "srcu_fast": (0.8, 0.8),

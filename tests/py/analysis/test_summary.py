@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from linewright.analysis import findings, summarise
 from linewright.analysis.questions import ask
 from linewright.analysis.summary import LAUNCH
-from linewright.say.verdict import verdict
 from linewright.schema import Discards, Quantiles
 from support.analysis_samples import cell, context, contexts_of, launches, published, record
 from support.buckets import encode
+from support.said import verdict
 
 
 def quantiles(values_ns, of="batch_mean"):

@@ -20,7 +20,6 @@ from linewright.compare.changes import compare
 from linewright.say.document import common_costs, render_all
 from linewright.say.machine_document import documents
 from linewright.say.machine_tables import ratio_text
-from linewright.say.verdict import verdict
 from linewright.schema import Context, Quantiles, Record
 from linewright.show.terminal import legend_of, narrowed
 from support import machines
@@ -34,6 +33,7 @@ from support.analysis_samples import (
     record,
     together,
 )
+from support.said import verdict
 from support.screens import screens
 
 ARM64 = {"stadd": 64.1, "prfm_strm_stadd": 4.0, "ldadd": 4.3, "prfm_strm_ldadd": 4.3}

@@ -14,7 +14,7 @@ from linewright.analysis import findings, summarise
 from linewright.analysis.findings import crossovers
 from linewright.say.document import render
 from linewright.say.phrases import answer_text, runs_of
-from linewright.say.verdict import verdict, verdict_sentences
+from linewright.say.verdict import verdict_sentences
 from linewright.schema import Quantiles
 from support.analysis_samples import (
     cell,
@@ -25,6 +25,7 @@ from support.analysis_samples import (
     record,
     together,
 )
+from support.said import verdict
 
 
 def at(found, **fields):

@@ -23,13 +23,13 @@ from linewright.say import comparison_document
 from linewright.say.document import render
 from linewright.say.machine_document import documents
 from linewright.say.page_material import gather
-from linewright.say.verdict import verdict
 from linewright.schema import Context, Record
 from linewright.show import plain
 from linewright.show.report import report_page
 from linewright.show.terminal import print_cells, print_tables
 from support import find_results, machines
 from support.report_samples import write
+from support.said import verdict
 
 FACTS = {
     "another thread uses the line": (

@@ -12,12 +12,18 @@ import subprocess
 import msgspec
 import pytest
 from rich.console import Console
-from rich.text import Text
 
+from linewright.say.document import (
+    ASKED,
+    Column,
+    document_of,
+    sentence_as_written,
+    table_of,
+)
 from linewright.say.trial_document import document
 from linewright.schema import Context, Record
 from linewright.show.output import WIDEST
-from linewright.show.terminal import LINES, longest, print_tables
+from linewright.show.terminal import LINES, print_tables
 from linewright.trial.interim_analysis import analyse
 from linewright.trial.trial_file import Session, TrialSetting
 from support import machines
@@ -158,10 +164,31 @@ def test_a_trial_of_many_settings_is_one_screen():
     )
 
 
+def lines_of(rows: int, sentences: int, ranks: list[int]) -> list[str]:
+    """A document of a table and sentences about it, as a command prints it that has the rest."""
+    said = [sentence_as_written(f"said {n}", basis="rule") for n in range(sentences)]
+    table = table_of("", [Column("number", str)], range(rows), ranks=ranks)
+    stream = io.StringIO()
+    made = document_of(headline=said, tables=[table])
+    print_tables(made, Console(file=stream, width=100), "inspect --all PROGRAM")
+    return stream.getvalue().split("\n")[:-1]
+
+
 def test_the_most_that_fits_is_found():
-    console = Console(file=io.StringIO(), width=100)
-    made = longest(lambda count: [Text("head"), *[Text("line")] * count], 100, console)
-    assert len(made) == LINES
-    assert len(longest(lambda count: [Text("line")] * 40, 3, console)) == 40, (
-        "what never fits is shown all the same"
+    lines = lines_of(100, 1, [])
+    assert len(lines) == LINES and lines[-1].startswith("74 more rows: ")
+    assert [line.strip() for line in lines[3:-1]] == [str(n) for n in range(26)]
+    lines = lines_of(100, 40, [])
+    assert lines[39] == "said 39" and lines[-2].strip() == "0", (
+        "what never fits is shown all the same, and of a table the first row"
     )
+
+
+def test_what_has_the_highest_rank_gives_way_first():
+    """Not what stands last: of 40 rows the odd ones have the higher ranks, and one is for those
+    alone who ask for everything."""
+    ranks = [n + 100 * (n % 2) for n in range(40)]
+    ranks[2] = ASKED
+    lines = [line.strip() for line in lines_of(40, 1, ranks)]
+    assert len(lines) == LINES
+    assert lines[3:-1] == [str(n) for n in range(40) if n != 2 and (n % 2 == 0 or n < 14)]

@@ -4,6 +4,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
+
+from linewright.analysis.summary import Summary
+from linewright.say.document import render_all
+from linewright.say.verdict import verdict_sentences
+from linewright.schema import Context
 
 INTERVAL = re.compile(
     r"(?<![\w.+-])([0-9.]+)(?: ns)? (?:\(|[^.]*? error, )([0-9.]+) to ([0-9.]+)\b"
@@ -12,6 +18,13 @@ INTERVAL = re.compile(
 ROUNDED = 0.95
 """An interval is shown with two digits."""
 BROKEN = re.compile(r"Traceback|internal error|\b[Nn]a[Nn]\b|\binf\b|\de[+-]\d|\bNone\b")
+
+
+def verdict(
+    summaries: Iterable[Summary], contexts: Iterable[Context] | Mapping[str, Context]
+) -> list[str]:
+    """What the measurements show, as lines of text."""
+    return render_all(verdict_sentences(summaries, contexts))
 
 
 def check_sentences(said: str) -> None:

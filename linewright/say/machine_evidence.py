@@ -37,7 +37,7 @@ def control(m: MachineAnswers) -> Topic | None:
     own = control_sentences(m) if m.summaries and not m.emulated else []
     lines = [sentence_as_written(render(s), s.cells, s.basis) for s in own]
     data = {"floors": list(m.floors.values()), "work_loop": m.work_loop}
-    return topic("control", "The run's own control", lines, data, rank=2)
+    return topic("control", "The run's own control", lines, data)
 
 
 _TRIALS = {
@@ -56,7 +56,7 @@ def unknown(m: MachineAnswers) -> Topic | None:
     asked = "how your program mixes operations, contention and work: "
     lines.append(sentence_as_written(asked + _TRIALS[m.forms_differ], basis="rule"))
     title = "What this measurement cannot tell"
-    return topic("unknown", title, lines, render_all(lines), rank=0)
+    return topic("unknown", title, lines, render_all(lines))
 
 
 def _none(text: str, summaries: Sequence[Summary]) -> Sentence:
