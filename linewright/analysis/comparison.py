@@ -189,6 +189,9 @@ class Side(Struct, frozen=True, kw_only=True):
     """The library operation that `form` is a setting of."""
     modes_ns: tuple[float, ...] = ()
     """The median of each mode, of a cell whose launches fall into several."""
+    metastable: bool = False
+    reliable: bool = True
+    """False where too many windows were disturbed."""
 
     @property
     def figures_ns(self) -> tuple[float, ...]:
@@ -219,6 +222,8 @@ def side_of(s: Summary, figure: str = "issue") -> Side:
         cpu=s.cpus[0] if s.cpus else -1,
         library=s.cell.form if policy_of(s.cell) else "",
         modes_ns=tuple(mode.median_ns for mode in s.modes) if s.metastable else (),
+        metastable=s.metastable,
+        reliable=s.status == "ok",
     )
 
 

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from linewright.analysis.comparison import Comparison, compared, judge, side_of
+from linewright.analysis.comparison import Comparison, Side, compared, judge, side_of
 from linewright.analysis.contrast import Contrast
 from linewright.analysis.control import (
     contrast_of,
@@ -24,7 +25,7 @@ from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.questions import COUNTER, PADDED, QUESTIONS, READERS, SHARED, defaults
 from linewright.analysis.summary import Summary, figure_of
 from linewright.forms import made_of
-from linewright.schema import Cell, Interval, Situation
+from linewright.schema import Cell, Situation
 
 ROWS: tuple[tuple[str, str], ...] = (
     ("read", ""),
@@ -37,25 +38,10 @@ ROWS: tuple[tuple[str, str], ...] = (
 """Operations, and the loop of their forms where one operation has two rows."""
 
 
-class Figure(Struct, frozen=True, kw_only=True):
-    """One measured cost in ns per operation, with its interval."""
-
-    ns: Interval
-    id: str
-    """The cell's canonical id, for ``show --why``."""
-    form: str
-    metastable: bool = False
-    """The launches fall into modes: one number does not describe the cell."""
-    modes_ns: tuple[float, ...] = ()
-    """The modes' medians, of a metastable cell."""
-    reliable: bool = True
-    """False where too many windows were disturbed."""
-
-
 class Entry(Struct, frozen=True, kw_only=True):
     """One cell of the matrix: an operation in one column."""
 
-    default: Figure | None
+    default: Side | None
     """The form that a compiler emits, which the others are compared with; None where it has no
     figure."""
     versus: Comparison | None = None
@@ -145,22 +131,14 @@ def _column_of(cell: Cell) -> Situation:
     return cell.situation.without("lines", "width_bits", "params", "placement", "work")
 
 
-def figure(s: Summary, beside: Sequence[Summary] = ()) -> Figure:
+def _figure(s: Summary, beside: Sequence[Summary] = ()) -> Side:
     """A cell's figure: exposed where there is work around it, else its issue interval, no surer
     than the cells beside it allow."""
-    exposed = figure_of(s) == "exposed"
-    ns = s.exposed if exposed else s.issue
-    if not exposed and s.issue and s.issue.confidence > 0:
-        ns = pooled_interval(s, beside)
-    modes = tuple(mode.median_ns for mode in s.modes) if s.metastable and not exposed else ()
-    return Figure(
-        ns=ns,
-        id=s.id,
-        form=s.cell.form,
-        metastable=s.metastable,
-        modes_ns=modes,
-        reliable=s.status == "ok",
-    )
+    side = side_of(s, figure_of(s))
+    if figure_of(s) == "exposed":
+        return replace(side, modes_ns=())
+    known = s.issue is not None and s.issue.confidence > 0
+    return replace(side, ns=pooled_interval(s, beside)) if known else side
 
 
 def rows(m: MachineAnswers, columns: Sequence[MatrixColumn]) -> list[Row]:
@@ -195,7 +173,7 @@ def _entry(own: Sequence[Summary], operation: str, loop: str, m: MachineAnswers)
     default = _default(usable, operation, loop)
     if figure_of(default) == "exposed" and default.exposed is None:
         return Entry(default=None, why="withheld" if default.withheld else "no_baseline_loop")
-    return Entry(default=figure(default, m.one_line), versus=_versus(default, operation, m))
+    return Entry(default=_figure(default, m.one_line), versus=_versus(default, operation, m))
 
 
 def _default(usable: Sequence[Summary], operation: str, loop: str) -> Summary:
@@ -287,8 +265,8 @@ class Price(Struct, frozen=True, kw_only=True):
     operation: str = ""
     form: str = ""
     """The first of its forms in `PRICES`, which names it."""
-    alone: Figure | None
-    contended: Figure | None
+    alone: Side | None
+    contended: Side | None
     """With a second CPU that does the same."""
     versus: Comparison | None
     """Over the locked add in the same situation: contended where both were measured so, else
@@ -408,5 +386,5 @@ def _beside(group: str, own: _Sides, added: _Sides) -> tuple[Summary, Summary] |
     return next(((a, b) for a, b in both if a is not None and b is not None), None)
 
 
-def _figures(own: _Sides) -> dict[str, Figure | None]:
-    return {key: figure(s) if s else None for key, s in own.items()}
+def _figures(own: _Sides) -> dict[str, Side | None]:
+    return {key: _figure(s) if s else None for key, s in own.items()}

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-FORMS = ("store", "load", "swap", "cas")
-
 
 @dataclass(frozen=True)
 class AtomicInstructions:

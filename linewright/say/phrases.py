@@ -22,7 +22,6 @@ from linewright.analysis.comparison import (
 from linewright.analysis.findings import Crossover, Finding
 from linewright.analysis.intervals import Mode
 from linewright.analysis.machine_answers import MachineAnswers
-from linewright.analysis.machine_figures import Figure
 from linewright.analysis.summary import Summary, grouped
 from linewright.forms import PREFETCHES, READERS, family_of, made_of
 from linewright.plans.request import DEFAULT_PLAN, options_of_run
@@ -362,21 +361,12 @@ def form_name(form: str, default: str = "") -> str:
     return "LL/SC" if made.exclusive else _LOOPS.get(made.loop) or made.instruction or form
 
 
-def figure(found: Figure) -> str:
-    """A cost, of several modes the first and last as ``25.3~103``; ``?`` behind that of an
-    unreliable cell."""
-    text = numbers.cost(found.ns.median_ns) + ("~" if found.metastable else "")
-    if found.modes_ns:
-        text = f"{numbers.cost(min(found.modes_ns))}~{numbers.cost(max(found.modes_ns))}"
-    return text + ("" if found.reliable else "?")
-
-
 def doubt_mark(s: Summary) -> str:
     """The mark beside a cell's figure that is not one number, or not to be relied on."""
     return "~" if s.metastable else "" if s.status == "ok" else "?"
 
 
-def span(found: Figure) -> str:
+def span(found: Side) -> str:
     """The ends of an interval to two digits, ``14–17``; one figure where they are equal; empty for
     no interval, and for a metastable cell."""
     if (
@@ -389,7 +379,7 @@ def span(found: Figure) -> str:
     return ends[0] if ends[0] == ends[1] else "–".join(ends)
 
 
-def figure_words(found: Figure) -> str:
+def figure_words(found: Side) -> str:
     """A cost without signs."""
     text = numbers.cost(found.ns.median_ns)
     if found.modes_ns:
@@ -397,12 +387,16 @@ def figure_words(found: Figure) -> str:
     return text + ("" if found.reliable else " (unreliable, too many windows were disturbed)")
 
 
-def figure_cell(found: Figure) -> TableCell:
-    """A cost as a cell of a table; the ends of an interval that says nothing are left out."""
+def figure_cell(found: Side) -> TableCell:
+    """A cost as a cell of a table, of several modes the first and last as ``25.3~103``; ``?``
+    behind that of an unreliable cell. The ends of an interval that says nothing are left out."""
+    text = numbers.cost(found.ns.median_ns) + ("~" if found.metastable else "")
+    if found.modes_ns:
+        text = f"{numbers.cost(min(found.modes_ns))}~{numbers.cost(max(found.modes_ns))}"
     known = found.ns.confidence > 0 and not found.modes_ns
     low, high = (found.ns.low_ns, found.ns.high_ns) if known else (None, None)
     return TableCell(
-        text=figure(found),
+        text=text + ("" if found.reliable else "?"),
         value=found.ns.median_ns,
         low=low,
         high=high,

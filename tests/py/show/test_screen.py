@@ -20,12 +20,12 @@ from rich.console import Console
 
 from linewright import numbers
 from linewright.analysis import summarise
-from linewright.analysis.comparison import Comparison
-from linewright.analysis.machine_figures import Entry, Figure, Price
+from linewright.analysis.comparison import Comparison, Side
+from linewright.analysis.machine_figures import Entry, Price
 from linewright.say.document import Document
 from linewright.say.machine_document import documents
 from linewright.say.machine_tables import matrix_table, price_table, ratio_text
-from linewright.say.phrases import figure
+from linewright.say.phrases import figure_cell
 from linewright.say.verdict import verdict_sentences
 from linewright.schema import Context, Interval, Record
 from linewright.show import plain
@@ -93,7 +93,7 @@ def test_it_fits_one_screen_at_every_width(name: str, width: int):
     assert not any("…" in line for line in lines)
     for row_name, row in [*seen(name).rows.items()][-5:]:
         (line,) = (line for line in lines if line.startswith(row_name + " "))
-        shown = [figure(entry.default) for entry in row.entries.values() if entry.default]
+        shown = [figure_cell(entry.default).text for entry in row.entries.values() if entry.default]
         assert [f for f in shown if f not in line.removeprefix(row_name).split()] == [], (
             "no figure is cut"
         )
@@ -237,9 +237,9 @@ def test_ratios_are_of_the_same_column():
 def price(
     alone: float | None, contended: float | None = None, versus: Comparison | None = None
 ) -> Price:
-    def cost(value: float | None) -> Figure | None:
+    def cost(value: float | None) -> Side | None:
         ns = Interval(median_ns=value, low_ns=value, high_ns=value) if value is not None else None
-        return Figure(ns=ns, id="x", form="x") if ns else None
+        return Side(ns=ns, id="x", form="x") if ns else None
 
     return Price(
         group="count", form="rwlock", alone=cost(alone), contended=cost(contended), versus=versus
@@ -284,10 +284,10 @@ def test_a_ratio_says_more_or_less_only_where_it_is_shown(low: float, high: floa
 def test_a_bar_has_its_interval_or_says_that_it_has_none():
     """A wait is no operation, and published figures have no interval."""
     ns = Interval(median_ns=26e3, low_ns=24.6e3, high_ns=28.1e3)
-    wait = msgspec.structs.replace(price(None), contended=Figure(ns=ns, id="x", form="x"))
+    wait = msgspec.structs.replace(price(None), contended=Side(ns=ns, id="x", form="x"))
     assert ratio_text(wait) == "25–28 µs"
     bare = msgspec.structs.replace(ns, confidence=0.0)
-    bare = msgspec.structs.replace(price(None), alone=Figure(ns=bare, id="x", form="x"))
+    bare = msgspec.structs.replace(price(None), alone=Side(ns=bare, id="x", form="x"))
     assert ratio_text(bare) == "no interval"
 
 
