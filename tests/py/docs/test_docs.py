@@ -238,7 +238,9 @@ def test_every_command_line_that_needs_no_other_machine_runs(real, name: str) ->
 SHOWN = [
     name
     for name in NAMES
-    if name.startswith(("README", "PACKAGE", "docs/guide", "docs/users", "docs/library"))
+    if name.startswith(
+        ("README", "PACKAGE", "docs/experiments", "docs/guide", "docs/users", "docs/library")
+    )
 ]
 """Pages whose lines a reader types."""
 LONG_S = 20.0
