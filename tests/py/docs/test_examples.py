@@ -25,9 +25,9 @@ PROGRAMS = [
     if language in ("c", "cpp")
 ]
 SHORTER = (
-    (r"--plan cache --budget \S+", "--plan cache --budget 12s --only '*state=dirty_l1*'"),
+    (r"--plan cache --budget \S+", "--plan cache --budget 4s --only '*state=dirty_l1*'"),
     (r"--plan wide --budget \S+", "--plan wide --set launches=1 --budget 8s --only '*/w0/*/t1*'"),
-    (r"--budget 60s", "--budget 12s --only '*/w0/*/t1*'"),
+    (r"--budget 60s", "--budget 10s --only '*/w0/*/t1*'"),
     (r"--runs \d+", "--runs 3"),
 )
 """A test has less patience than a reader: fewer cells and runs, and nothing else of a command is
