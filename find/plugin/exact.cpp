@@ -78,7 +78,7 @@ struct Counts {
 // One thread's own counts: a small direct-mapped cache before a map, touched by that thread alone until the program ends.
 struct Thread {
     std::uint64_t tid = static_cast<std::uint64_t>(syscall(SYS_gettid));
-    std::uint64_t last_call = 0;
+    std::uint64_t last_call = 0; // x86: 0 once a function has returned since, since whose call leads here is not known then
     std::uint64_t made = 0, turn = 0, left = 1; // accesses: in turns before, in this one, and left of it
     long patience_ns = longest_patience_ns;
     std::uint32_t said = 0, heard = 0; // `events` of its own, and of others when its turn was over last
@@ -309,6 +309,8 @@ void on_system_call_end(qemu_plugin_id_t, unsigned, std::int64_t number, std::in
         await_other(thread, thread.before_call, 0);
 }
 
+Instruction no_call{0, false};
+
 void on_call(unsigned, void *given) { this_thread().last_call = static_cast<Instruction *>(given)->address; }
 
 // x86: a lock prefix, or xchg with memory. Prefixes stand before the opcode in any order.
@@ -330,6 +332,11 @@ bool x86_atomic(const std::uint8_t *code, std::size_t size) {
 bool x86_call(const std::uint8_t *code, std::size_t size) {
     std::size_t at = size && (code[0] & 0xF0) == 0x40 ? 1 : 0;
     return size > at + 1 && (code[at] == 0xE8 || (code[at] == 0xFF && (code[at + 1] >> 3 & 7) == 2));
+}
+
+bool x86_return(const std::uint8_t *code, std::size_t size) {
+    std::size_t at = size > 1 && (code[0] == 0xF3 || code[0] == 0xF2) ? 1 : 0; // padding for branch prediction; bnd
+    return size > at && (code[at] == 0xC3 || code[at] == 0xC2);
 }
 
 // arm64: operations of LSE, and loads and stores exclusive; the encodings as linewright/elf/arm64.py has them.
@@ -359,6 +366,8 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb *block) {
         qemu_plugin_register_vcpu_mem_cb(instruction, on_access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, known.get());
         if (arm ? arm64_call(word) : x86_call(code, size))
             qemu_plugin_register_vcpu_insn_exec_cb(instruction, on_call, QEMU_PLUGIN_CB_NO_REGS, known.get());
+        else if (!arm && x86_return(code, size)) // arm64's helpers are jumped to, too: the last call is in who does
+            qemu_plugin_register_vcpu_insn_exec_cb(instruction, on_call, QEMU_PLUGIN_CB_NO_REGS, &no_call);
     }
 }
 

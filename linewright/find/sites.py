@@ -67,7 +67,7 @@ class Sites:
     def _site(
         self, e: Evidence, keys: Sequence[SiteKey], offset: int, number: int, one_line: bool
     ) -> Site:
-        key, uses = keys[0], e.uses(*keys) if one_line else []
+        key, uses = max(keys, key=e.sites.__getitem__), e.uses(*keys) if one_line else []
         named = self._names.name(key.pid, key.ip)
         caller, total = self._caller(key, e), len(self._samples)
         exact = bool(e.accesses)
@@ -91,8 +91,9 @@ class Sites:
         return address outside of them, or 0."""
         names, pid, sample, helper = self._names, key.pid, e.example(key), self._is_helper(key)
         inside = helper or names.is_system(pid, key.ip)
-        if key.caller and inside:
-            return key.caller + 1
+        if key.caller:
+            own = helper or (inside and not names.is_system(pid, key.caller))
+            return key.caller + 1 if own else 0
         if sample is None or names.is_unlisted(pid, key.ip):
             return 0
 

@@ -331,6 +331,39 @@ def test_threads_that_wake_each_other_take_turns_on_one_cpu(native, found, tmp_p
     }, shared(result)
 
 
+CALLS_BACK = """
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+static FILE *file;
+__attribute__((noinline)) void deep(void) { __asm__ volatile(""); }
+static ssize_t put(void *none, const char *text, size_t size) { deep(); return size; }
+__attribute__((noinline)) void say(void) { fputs("x", file); fflush(file); __asm__ volatile(""); }
+static void *work(void *none) {
+    for (int i = 0; i < 2000; i++) say();
+    return none;
+}
+int main(void) {
+    pthread_t thread;
+    file = fopencookie(NULL, "w", (cookie_io_functions_t){.write = put});
+    pthread_create(&thread, NULL, work, NULL);
+    work(NULL);
+    return pthread_join(thread, NULL);
+}
+"""
+
+
+def test_a_caller_is_named_only_where_its_call_leads_to_the_operation(native, found, tmp_path):
+    """The last call before a library gives up a stream's lock is one in the function that it has
+    called back, and before the first use of a function one of the dynamic linker."""
+    program = tmp_path / "calls_back"
+    subprocess.run(["gcc", "-O1", "-g", "-pthread", "-Wl,-z,lazy", "-xc", "-", "-o", program],
+                   input=CALLS_BACK, text=True, check=True)  # fmt: skip
+    lines = found("--exact", "--", program)["lines"]
+    callers = {site["caller"].split(" ")[0] for line in lines for site in line["sites"]}
+    assert "say" in callers <= {"", "say", "work", "main"}
+
+
 @pytest.mark.usefixtures("native")
 def test_what_the_program_prints_is_no_part_of_the_json(run) -> None:
     done = run("--exact", "--json", "--", "/bin/echo", "said by it", env=os.environ)
