@@ -467,8 +467,8 @@ other_version: Heap blocks have no names: the interposed malloc is of another ve
 not_loaded: Heap blocks have no names: no process loaded the interposed malloc; is the program
   static?
 too_large: {} has more than 512 MiB and was not fetched: its names are missing.
-replaced: {} is not the file that the program mapped, which was replaced: it names nothing here;
-  start the program anew.
+replaced: The file that the program mapped as {} cannot be read any more (it was replaced or
+  deleted, or its container ended): it names nothing here.
 packed: Fields are missing: the debug information of {} is compressed with zstd, and no objcopy
   here (binutils, LLVM) decompresses that.
 java: Methods of Java (process {0}) have no names: start it with

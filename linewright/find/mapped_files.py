@@ -26,6 +26,8 @@ from linewright.run.place import packed, unpacked
 
 MOST_FILE = 512 * 2**20
 """Bytes of a file that is fetched; a longer one leaves its names out, and the page says so."""
+MOST_OPEN = 256
+"""Files that are held open, so that what becomes of their names does not matter."""
 MOST_KEPT = 2 * 2**30
 """Bytes of all files that are kept for later runs; the ones unused for longest go."""
 HEAD = 8192
@@ -49,8 +51,8 @@ class Files:
     """Files of this machine, as the sampled processes see them."""
 
     def __init__(self) -> None:
-        self._places: dict[str, tuple[str, int, Map]] = {}
-        """By path: where its file is read, that file's number, and the mapping."""
+        self._places: dict[str, tuple[str, str, int]] = {}
+        """By path: where its file is read, a path to it that stays, and its number."""
         self._inodes: dict[str, int] = {}
         self._here: dict[str, str] = {}
         self.left_out: dict[str, str] = {}
@@ -67,13 +69,13 @@ class Files:
             path += f" (inode {line.inode})"  # another process mapped another file of this name
         held = line.executable or (line.writable and not line.shared)
         if held and not self._places.get(path, ("",))[0]:
-            self._places[path] = (*self._place(line), line)
+            self._places[path] = self._place(line)
         return line if path == line.path else msgspec.structs.replace(line, path=path)
 
-    def _place(self, line: Map) -> tuple[str, int]:
-        """Where the mapped file is read, and its number. Its path may lead to another file by now
-        (it was replaced), or here (the process is in a container): then it is held open. Empty
-        where only another file can be reached."""
+    def _place(self, line: Map) -> tuple[str, str, int]:
+        """Where the mapped file is read, held open too, and its number. Its path may lead to
+        another file by now (it was replaced), or here (the process is in a container). Empty where
+        only another file can be reached."""
         path, proc = line.path, f"/proc/{line.pid}"
         with contextlib.suppress(OSError):
             own = "/proc/self"
@@ -86,13 +88,32 @@ class Files:
                     begin, span = _span(line)
                     file += span
                 if os.stat(file).st_ino == line.inode:
-                    return _held(file, line.path), line.inode
+                    return self._opened(file, line.path)
         # Some file systems number a file otherwise in a mapping.
         with contextlib.suppress(OSError):
             build = build_id(_head(f"{proc}/mem", begin)) if begin else ""
             if build and build == build_id(_head(path, 0)):
-                return _held(path, line.path), os.stat(path).st_ino
-        return "", 0
+                return self._opened(path, line.path)
+        return "", "", 0
+
+    def _opened(self, file: str, plain: str) -> tuple[str, str, int]:
+        """By its plain path, beside which its debug information lies, where that leads to it; a
+        program may be deleted before it is named, as by `go run`."""
+        stays, number = "", os.stat(file).st_ino
+        with contextlib.suppress(OSError):
+            if file != plain or len(self._places) < MOST_OPEN:
+                fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+                stays = f"/proc/{os.getpid()}/fd/{fd}"
+        return (file if file == plain else stays), stays, number
+
+    def look_anew(self) -> None:
+        """Before names are asked for: where each file is read now, and held open no longer where
+        its name still leads to it."""
+        self._here.clear()
+        for path, (file, stays, inode) in self._places.items():
+            if stays != file and self._stat(file) == inode:
+                os.close(int(stays.rpartition("/")[2]))
+                self._places[path] = file, "", inode
 
     def lies_at(self, path: str, file: str) -> None:
         """Where a file is read whose path cannot be written as text."""
@@ -105,17 +126,15 @@ class Files:
         return self._here[path]
 
     def _still(self, path: str) -> str:
-        """The same, found anew where the file was replaced since it was mapped."""
+        """The same, where its name may have gone or lead to another one since it was mapped."""
         if path not in self._places:
             return path
-        file, inode, line = self._places[path]
-        with contextlib.suppress(OSError):
-            if file and os.stat(file).st_ino == inode:
-                return file
-        file, _ = self._place(line)
-        if not file:
+        file, stays, inode = self._places[path]
+        if file and self._stat(file) == inode:
+            return file
+        if not stays:
             self.left_out[path] = "replaced"
-        return file
+        return stays
 
     def ask_java(self, pid: int) -> bool:
         """Have a Java machine that still runs list its methods in /tmp (JDK 17 or later)."""
@@ -154,9 +173,9 @@ class RemoteFiles(Files):
         )
         self._known: dict[str, tuple[str, int]] = {}
 
-    def _place(self, line: Map) -> tuple[str, int]:
+    def _place(self, line: Map) -> tuple[str, str, int]:
         """It is fetched by its path; processes of another machine are not asked."""
-        return line.path, line.inode
+        return line.path, "", line.inode
 
     def ask_java(self, pid: int) -> bool:
         return False
@@ -176,7 +195,11 @@ class RemoteFiles(Files):
 
     def _fetch(self, path: str) -> tuple[str, int]:
         name = shlex.quote(path)
-        said = self._look(f"ls -diL {name} && wc -c <{name} && head -c {HEAD} {name}")
+        script = f"ls -diL {name} && wc -c <{name} && head -c {HEAD} {name}"
+        said = self._look(f"[ ! -e {name} ] || {{ {script}; }}")
+        if not said:
+            self.left_out |= {path: "replaced"} if path in self._places else {}
+            return "", 0
         first, second, head = said.split(b"\n", 2)
         inode, size = int(first.split()[0]), int(second)
         if self._inodes.get(path, inode) != inode or size > MOST_FILE:
@@ -224,13 +247,6 @@ def _head(path: str, begin: int) -> bytes:
     with open(path, "rb", buffering=0) as file:
         file.seek(begin)
         return file.read(HEAD)
-
-
-def _held(path: str, plain: str) -> str:
-    """The plain path, or one that leads to the same file as long as this process runs."""
-    if path == plain:
-        return path
-    return f"/proc/{os.getpid()}/fd/{os.open(path, os.O_RDONLY | os.O_CLOEXEC)}"
 
 
 def build_id(head: bytes) -> str:

@@ -32,6 +32,7 @@ def findings_of(
 ) -> Result:
     """Judge everything that a live run saw; `conclude` completes it."""
     gathered.samples.sort(key=lambda s: s.time_ns)
+    gathered.spaces.store.look_anew()
     if heap is not None:
         gathered.lines.split_by_heap_block(heap.owners)
     collect(gathered.samples, gathered.decoder, gathered.lines)

@@ -12,8 +12,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from linewright.find.line_words import note_text
 from linewright.find.mapped_files import Files
 from linewright.find.names import Names
+from linewright.find.results import note
 from linewright.find.space import Spaces
 from linewright.find.stream import Map
 from support.finding import sampled
@@ -101,20 +103,38 @@ def test_a_program_whose_file_was_replaced_is_named_by_the_old_one(
     assert not any("replaced" in note for note in result["notes"])
 
 
-def test_a_file_that_is_replaced_during_the_run_names_nothing_wrongly(running, tmp_path) -> None:
-    """Until it is looked at, the process has ended: what it mapped is unknown then."""
-    program = tmp_path / "server"
-    spaces = Spaces(Files())
-    lines = mapped(running.pid)
-    for line in lines:
-        spaces.take(line)
+@pytest.mark.parametrize("goes", [replace, lambda folder: (folder / "server").unlink()])
+@pytest.mark.parametrize("seen", ["before", "after", "never"])
+def test_a_file_that_goes_during_the_run_is_named_or_missed_in_words(
+    running, tmp_path, goes, seen
+) -> None:
+    """Replaced or deleted, before names are asked for, at which the process has ended: what it
+    mapped is known where its mapping was heard of in time, and no other file names it."""
+    program, spaces, lines = tmp_path / "server", Spaces(Files()), mapped(running.pid)
+
+    def end() -> None:
+        running.kill()
+        running.wait()
+
+    def hear() -> None:
+        for line in lines:
+            spaces.take(line)
+
+    steps = {
+        "before": (hear, lambda: goes(tmp_path), end),
+        "after": (lambda: goes(tmp_path), hear, end),
+        "never": (lambda: goes(tmp_path), end, hear),
+    }
+    for step in steps[seen]:
+        step()
+    spaces.store.look_anew()
     code = next(m for m in lines if m.executable and m.path == str(program))
-    replace(tmp_path)
-    running.kill()
-    running.wait()
     names, inside = Names(spaces), range(code.start, code.start + code.length, 4)
-    assert all(names.name(running.pid, at).function.startswith("server+0x") for at in inside)
-    assert spaces.store.left_out == {str(program): "replaced"}
+    functions = {names.name(running.pid, at).function for at in inside}
+    assert "new_work" not in functions and ("old_work" in functions) == (seen != "never")
+    gone = {} if seen != "never" else {str(program): "replaced"}
+    assert spaces.store.left_out == gone
+    assert not gone or "replaced or deleted" in note_text(note("replaced", str(program)))
 
 
 def test_two_files_of_one_path_keep_their_names_apart(replaced, tmp_path) -> None:

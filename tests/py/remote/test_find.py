@@ -15,6 +15,7 @@ import pytest
 from linewright.errors import RunError
 from linewright.find import mapped_files
 from linewright.find.mapped_files import RemoteFiles, build_id
+from linewright.find.stream import Map
 from support import find_results, waiting
 from support.finding import PLANTED, SAMPLER, TRIES, sampled
 from support.mounts import own_mounts
@@ -294,6 +295,10 @@ def test_files_are_fetched_once_and_kept_by_build_id(tmp_path, monkeypatch):
     plain.write_text("#!/bin/sh\n")
     assert Path(again.here(str(plain))).parent == tmp_path and len(list(kept.iterdir())) == 1
     assert again.here("/absent") == "" and again.inode("/absent") == 0
+    assert not again.left_out, "no file that a program has mapped"
+    again.mapped(Map(time_ns=0, pid=1, start=0, length=1, offset=0, device=0, inode=5,
+                     path="/deleted", executable=True, writable=False, shared=False))  # fmt: skip
+    assert again.here("/deleted") == "" and again.left_out == {"/deleted": "replaced"}
     monkeypatch.setattr(mapped_files, "MOST_FILE", 1000)
     assert RemoteFiles(look, str(tmp_path), tmp_path / "other").here(str(program)) == ""
     long = RemoteFiles(look, str(tmp_path), tmp_path / "other")
