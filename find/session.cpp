@@ -6,6 +6,7 @@
 #include "find/signals.hpp"
 #include "find/timers.hpp"
 #include "find/watch.hpp"
+#include "probe/company.hpp"
 #include "wire/claim.hpp"
 
 #include <algorithm>
@@ -110,6 +111,7 @@ private:
     std::string pending_;
     std::map<std::uint32_t, std::uint64_t> described_; // when a process's mappings are written next
     std::uint64_t began_ns_ = 0, ended_at_ns_ = 0;
+    std::optional<probe::Load_since> load_;
     std::size_t left_out_ = 0;
     std::uint64_t switches_before_ = 0;
     bool stop_asked_ = false, commands_open_ = true, other_run_ = false;
@@ -316,6 +318,7 @@ void Run::drain() {
 
 void Run::loop() {
     began_ns_ = monotonic_ns();
+    load_.emplace();
     switches_before_ = switches();
     std::uint64_t flushed_ns = began_ns_;
     while (true) {
@@ -339,7 +342,15 @@ void Run::loop() {
 // An exit code, or of signal N 128 + N.
 int as_of_a_shell(int code) { return code < 0 ? 128 - code : code; }
 
+// CPU time of all programs but this one meanwhile; 0 of a time in which the kernel counts too few ticks.
+std::uint64_t beside_ns(const probe::Load_since &load, std::uint64_t elapsed_ns) {
+    constexpr std::uint64_t least_ns = 500'000'000;
+    const std::optional<double> cpus = elapsed_ns < least_ns ? std::nullopt : load.others();
+    return static_cast<std::uint64_t>(cpus.value_or(0.0) * static_cast<double>(elapsed_ns));
+}
+
 void Run::finish() {
+    const std::uint64_t elapsed_ns = monotonic_ns() - began_ns_;
     std::uint64_t switched = switches();
     switched -= std::min(switched, switches_before_); // threads that ended took theirs with them
     if (timers_)
@@ -360,7 +371,8 @@ void Run::finish() {
         .number("tasks_told_ns", totals.tasks_told_ns)
         .number("cpu_ns", program_ ? cpu_of(RUSAGE_CHILDREN) : 0)
         .number("own_cpu_ns", cpu_of(RUSAGE_SELF))
-        .number("elapsed_ns", monotonic_ns() - began_ns_);
+        .number("beside_ns", beside_ns(*load_, elapsed_ns))
+        .number("elapsed_ns", elapsed_ns);
     if (program_)
         line.text("ending", program_->exit_code() < 0 ? strsignal(-program_->exit_code()) : "exit")
             .number("exit_code", static_cast<std::uint64_t>(as_of_a_shell(program_->exit_code())))

@@ -20,16 +20,7 @@ import msgspec
 
 from linewright.analysis.intervals import beta_cdf, beta_quantile, root
 from linewright.errors import DIFFERENT, DONE, INCOMPLETE, UserError
-from linewright.find.line_words import (
-    advice,
-    amount_text,
-    guard_text,
-    kind_text,
-    line_text,
-    name_text,
-    note_text,
-    site_text,
-)
+from linewright.find import line_words as words
 from linewright.find.results import GUARDED, Against, Hot, Result, readable
 from linewright.find.shared_lines import FEWEST_ALONE, FEWEST_SAMPLES
 
@@ -222,9 +213,9 @@ def _short(result: Result) -> bool:
 
 def why_not(result: Result) -> str:
     """Why nothing can be said of a run."""
-    said = [note_text(n) for n in result.notes if n.kind in (*UNSEEN, "failed")]
+    said = [words.note_text(n) for n in result.notes if n.kind in (*UNSEEN, "failed")]
     if _short(result):
-        said.append(guard_text(result))
+        said.append(words.guard_text(result))
     return " ".join(said)
 
 
@@ -241,7 +232,7 @@ def write(path: str, result: Result, new: Sequence[Hot], why: str = "") -> None:
 
 def annotations(new: Sequence[Hot], why: str = "") -> list[str]:
     """Commands by which GitHub's runner marks source lines, and says `why` nothing can be said."""
-    places = [(_place(h), f"{name_text(h)}: {kind_text(h)}") for h in new]
+    places = [(_place(h), f"{words.name_text(h)}: {words.kind_text(h)}") for h in new]
     found = [f"::error file={file},line={line}::{text}" for (file, line), text in places if file]
     return found + [f"::error::{why}"] * bool(why)
 
@@ -254,9 +245,8 @@ def _place(hot: Hot) -> tuple[str, int]:
 
 
 def _message(hot: Hot) -> str:
-    return "\n".join(
-        [f"{amount_text(hot)}, {line_text(hot)}", *map(site_text, hot.sites), advice(hot)]
-    )
+    what = f"{words.amount_text(hot)}, {words.line_text(hot)}"
+    return "\n".join([what, *map(words.site_text, hot.sites), words.advice(hot)])
 
 
 def _junit(result: Result, new: Sequence[Hot], why: str) -> bytes:
@@ -269,9 +259,9 @@ def _junit(result: Result, new: Sequence[Hot], why: str) -> bytes:
         return add(suite, "testcase", name=name, classname=result.program)
 
     for hot in lines:
-        one = case(name_text(hot))
+        one = case(words.name_text(hot))
         if hot in new:
-            add(one, "failure", message=kind_text(hot)).text = _message(hot)
+            add(one, "failure", message=words.kind_text(hot)).text = _message(hot)
     if why:
         add(case("the guard can tell"), "error", message=why)
     elif not lines:
@@ -287,7 +277,7 @@ def _sarif(result: Result, new: Sequence[Hot], why: str) -> bytes:
             "ruleId": f"{hot.kind}-sharing",
             "level": "error" if hot in new else "note",
             "baselineState": "new" if hot in new else "unchanged",
-            "message": {"text": f"{name_text(hot)}: {_message(hot)}"},
+            "message": {"text": f"{words.name_text(hot)}: {_message(hot)}"},
             "partialFingerprints": {"line/v2": " ".join(hot.identity)},
             "locations": [{"physicalLocation": where}] if file else [],
         }

@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from linewright.elf.declarations import NAME
+from linewright.find.line_verdict import own_language
 from linewright.find.results import APART, ContendedMember, Hot, LayoutAdvice
 
 _LANGUAGES = {"c": "C", "c++": "C++", "rust": "Rust", "go": "Go"}
@@ -144,6 +145,9 @@ def _remedy(hot: Hot, apart: int) -> tuple[str, str] | None:
     if key == "references" and (lent := _lent(hot)):
         language, shown = lent
         return _LANGUAGES[language], f"{shown} // {_USE['lent']}"
+    if member is None and key == "readers" and (own := own_language(hot)):
+        words = {"language": own, "type": "Shared", "name": "locks", "declared": NAME}
+        member = ContendedMember(writers=2, **words)  # stands for a type that is not known
     if member is None:
         return None
     if key in ("references", "counted_uses") and member.type:

@@ -47,6 +47,12 @@ _ONE_OPERATION = re.compile(
 )
 """Functions that are one atomic operation: what it is for says who calls them."""
 
+_RELEASES = re.compile("[uU]nlock|[rR]elease")
+_HELD_UP = re.compile("lock_wait|lock_?[sS]low|_contended")
+"""Of a lock's functions, those that give it up, and those in which a thread waits for it."""
+_RUST = re.compile(r"^<?(std::sys|alloc::sync|core::sync)::|\.rs:\d+$")
+_GO = re.compile(r"^(internal/)?sync\.\(\*|\.go:\d+$")
+
 LockUse = Literal["", "readers", "writers", "both"]
 
 
@@ -193,6 +199,26 @@ def is_lock(line: Hot) -> bool:
     spins = bool(waits) and (taken or any(s.access == "atomic" for s in waits))
     typed = member is not None and bool(_LOCK_TYPES.search(member.declared))
     return spins or typed or any(name in used_in(site) for site in sites for name in _LOCKS)
+
+
+def lock_users(line: Hot) -> tuple[list[int], list[int]]:
+    """Threads that are seen to have held a lock of the line, since they give it up, and to have
+    waited for it."""
+    found: dict[re.Pattern[str], dict[int, None]] = {_RELEASES: {}, _HELD_UP: {}}
+    for site in line.sites if line.verdict.sharing == "lock" else ():
+        if any(name in used_in(site) for name in _LOCKS):
+            for function, threads in found.items():
+                threads |= dict.fromkeys(site.threads if function.search(used_in(site)) else ())
+    return list(found[_RELEASES]), list(found[_HELD_UP])
+
+
+def own_language(line: Hot) -> Literal["", "rust", "go"]:
+    """What a line's code is written in where that is not C or C++, by the field that threads
+    contend for, the sources and the standard library's functions."""
+    if line.member is not None:
+        return line.member.language if line.member.language in ("rust", "go") else ""
+    said = [text for s in line.sites for text in (s.source, s.function, *s.inlined)]
+    return next((k for k, of in (("rust", _RUST), ("go", _GO)) if any(map(of.search, said))), "")
 
 
 def waits_at(line: Hot) -> bool:

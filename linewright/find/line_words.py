@@ -12,7 +12,7 @@ from pathlib import PurePath
 from msgspec import structs
 
 from linewright import numbers
-from linewright.find.line_verdict import bystanders, waits_at
+from linewright.find.line_verdict import bystanders, lock_users, own_language, waits_at
 from linewright.find.results import (
     APART,
     BIASED,
@@ -135,8 +135,7 @@ def cost_text(hot: Hot) -> str:
 def bytes_text(hot: Hot, program: str = "") -> list[str]:
     """Which threads touch which bytes: one line for each set of bytes, with the fields they are,
     the most used first; threads with their names, unless all are the `program`'s."""
-    touches, called = hot.touches, {t.name for t in hot.touches}
-    named = len(called) > 1 or bool(program and called != {program[:_NAME_LENGTH]})
+    touches, named = hot.touches, _tell_apart(hot, program)
     groups: dict[tuple[tuple[int, int], ...], list[Touch]] = defaultdict(list)
     for touch in touches:
         groups[tuple(touch.bytes)].append(touch)
@@ -157,11 +156,31 @@ def bytes_text(hot: Hot, program: str = "") -> list[str]:
     return said
 
 
+def _tell_apart(hot: Hot, program: str) -> bool:
+    """Whether its threads' names say which they are."""
+    called = {t.name for t in hot.touches}
+    return len(called) > 1 or bool(program and called != {program[:_NAME_LENGTH]})
+
+
+def lock_text(hot: Hot, program: str = "") -> str:
+    """Who holds a lock of the line and who waits for it, as far as samples show."""
+    names = {t.thread: t for t in hot.touches}
+    said = [
+        f"{how} {_threads([names[tid] for tid in tids if tid in names], _tell_apart(hot, program))}"
+        for how, tids in zip(("held by", "waited for by"), lock_users(hot), strict=True)
+        if not names.keys().isdisjoint(tids)
+    ]
+    return f"by samples in the lock's functions, {', '.join(said)}" if said else ""
+
+
 def _users(some: Sequence[Touch], verb: str, named: bool) -> str:
+    return f"{_threads(some, named)} {verb}{'s' * (len(some) == 1)}"
+
+
+def _threads(some: Sequence[Touch], named: bool) -> str:
     names = [f"{t.thread} ({t.name})" if named and t.name else f"{t.thread}" for t in some[:4]]
     more = f" and {len(some) - 4} more" if len(some) > 4 else ""
-    many = len(some) > 1
-    return f"thread{'s' * many} {' '.join(names)}{more} {verb}{'s' * (not many)}"
+    return f"thread{'s' * (len(some) > 1)} {' '.join(names)}{more}"
 
 
 def _meets(field: FieldBytes, at: int, size: int) -> bool:
@@ -338,6 +357,8 @@ alone: Change nothing: the line does not move between CPUs.
 readers: Read under SRCU (<linewright/srcu.h>) what is rarely written, or take a lock whose readers
   write no shared line (<linewright/rwlock.h>): by the samples mostly readers take this lock, and
   each of them writes its word.
+readers_own: Give each thread a lock of its own, of which a reader takes one and a writer all: by
+  the samples mostly readers take this lock, and each of them writes its word.
 replaceable: Without a new build: linewright run --locks gives the program such locks; the trial
   says what that brings.
 both: Hold the lock less often, or split it: by the samples readers and writers both take this
@@ -361,6 +382,9 @@ retries: Store it less often, or more at a time: who reads it looks again until 
 numbers: Take several numbers at once per thread: the operation's old value is used (a ticket, a
   number, a length). Where it is not needed, count per CPU (<linewright/percpu.h>).
 counting: Count per CPU (<linewright/percpu.h>) or in batches per thread, and sum up when reading.
+numbers_own: Take several numbers at once per thread: the operation's old value is used (a ticket, a
+  number, a length). Where it is not needed, count per thread, and sum up when reading.
+counting_own: Count per thread, or in batches, and sum up when reading.
 fought: Do fewer operations on the word, or use another form: several threads write it (linewright
   measure shows what each form costs contended).
 several: Write it less often, only where the value changes, or give each thread a copy of its own
@@ -369,11 +393,8 @@ written: Write it less often, or let readers keep a copy: one thread writes it a
 beside: {threads} other bytes only: move them to a line of their own.
 policy: Without a new build: choose the form by LINEWRIGHT_ATOMICS; the trial compares the forms.
 """)
-"""What to do, by the names of `Verdict.advice`."""
-
-
-_HEADER = re.compile(r" \(<linewright/\w+\.h>\)")
-"""Of use to C and C++."""
+"""What to do, by the names of `Verdict.advice`; `own`: where this library's headers are of no
+use."""
 
 
 def advice(hot: Hot, apart: int | None = None) -> str:
@@ -386,10 +407,9 @@ def advice(hot: Hot, apart: int | None = None) -> str:
     more = " and others" if len(alone) > 4 else ""
     threads = f"Thread{'s' * (len(alone) > 1)} {' '.join(map(str, alone[:4]))}{more}"
     threads += " uses" if len(alone) == 1 else " use"
-    said = " ".join(ADVICE[key].format(apart=apart or APART, threads=threads) for key in keys)
-    jitted = bool(hot.sites) and not hot.sites[0].module
-    other = jitted or (hot.member is not None and hot.member.language in ("rust", "go"))
-    return _HEADER.sub("", said) if other else said
+    if own_language(hot) or (hot.sites and not hot.sites[0].module):  # or of a JIT compiler
+        keys = [f"{key}_own" if f"{key}_own" in ADVICE else key for key in keys]
+    return " ".join(ADVICE[key].format(apart=apart or APART, threads=threads) for key in keys)
 
 
 def place(on: str) -> str:
@@ -439,6 +459,7 @@ failed: The program failed ({}): what it did until then counts.
 went_on: Processes that the program started go on after its end and are not seen any more: the
   option --pid {} samples one.
 one_cpu: One CPU ran all of it: what its threads share was not put to the test.
+few_cpus: Other programs left {} CPUs, on which the program's threads can hardly run at once.
 never_at_once: The program's threads were seen to run at once {} of the time that any ran: what
   they share has hardly been put to the test.
 ended_by: Ended by {} before its time: what was seen until then counts.

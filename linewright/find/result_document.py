@@ -9,32 +9,10 @@ from pathlib import PurePath
 
 from linewright import numbers
 from linewright.errors import one_line
+from linewright.find import line_words as words
 from linewright.find import results
 from linewright.find.line_code import code_text
 from linewright.find.line_verdict import SELDOM_AT_ONCE
-from linewright.find.line_words import (
-    advice,
-    advised_text,
-    amount_text,
-    blind_text,
-    bytes_text,
-    cost_text,
-    gain_text,
-    guard_text,
-    kind_text,
-    line_text,
-    movement_text,
-    next_command,
-    note_text,
-    object_text,
-    picture,
-    place,
-    place_text,
-    site_text,
-    tail,
-    task_touches,
-    tasks_text,
-)
 from linewright.find.results import APART, FENCES, Hot, Result, Wait, note
 from linewright.say.document import (
     Column,
@@ -57,6 +35,7 @@ WHY = {
     "held_back": "a CPU quota held its threads back",
     "went_on": "the program went on in another process",
     "one_cpu": "one CPU ran all of it",
+    "few_cpus": "other programs held the CPUs",
     "never_at_once": "its threads hardly ever ran at once",
     "refused_all": "watchpoints were refused",
 }
@@ -114,7 +93,7 @@ def document(result: Result) -> Document:
         topics=topics,
         limits=[
             *(sentence_as_written(text, basis="run") for text in limits(result)),
-            sentence_as_written(blind_text(result), basis="rule"),
+            sentence_as_written(words.blind_text(result), basis="rule"),
         ],
     )
 
@@ -122,11 +101,11 @@ def document(result: Result) -> Document:
 def limits(result: Result) -> list[str]:
     """What the reader must know before believing it: what the guard says, then the run's notes, and
     that the advised distance is a convention where none was measured."""
-    said = [guard_text(result)] if result.against else []
-    said += map(note_text, result.notes)
-    if not result.bytes_apart and any("alignas" in advice(hot) for hot in result.lines):
-        spacing = f"linewright measure{place(result.on)} --plan spacing"
-        said.append(note_text(note("apart_usual", APART, spacing)))
+    said = [words.guard_text(result)] if result.against else []
+    said += map(words.note_text, result.notes)
+    if not result.bytes_apart and any("alignas" in words.advice(hot) for hot in result.lines):
+        spacing = f"linewright measure{words.place(result.on)} --plan spacing"
+        said.append(words.note_text(note("apart_usual", APART, spacing)))
     return said
 
 
@@ -140,8 +119,8 @@ def waiting_topic(waits: Sequence[Wait]) -> Topic:
     """The words that threads wait for, those with most time first."""
     lines: list[Sentence] = []
     for wait in waits:
-        what = object_text(wait.what) if wait.what else "a word"
-        at = f" in {place_text(wait.where)}" if wait.where else ""
+        what = words.object_text(wait.what) if wait.what else "a word"
+        at = f" in {words.place_text(wait.where)}" if wait.where else ""
         parts = {name: getattr(wait, name) for name in PARTS}
         said = [
             f"{numbers.percent(part, False)} {PARTS[name]}"
@@ -158,11 +137,11 @@ def _alone(result: Result) -> Topic:
     """Atomics on lines that do not travel."""
     lines = []
     for hot in result.alone[:3]:
-        text = f"{numbers.share(hot.share)}  {line_text(hot)}: "
+        text = f"{numbers.share(hot.share)}  {words.line_text(hot)}: "
         for site in hot.sites[:1]:
             # A locked operation on the thread's own stack: compilers write a full fence so on x86.
             fence = hot.objects[0].kind == "stack" and site.instruction in FENCES
-            text += site_text(site) + FENCE * fence
+            text += words.site_text(site) + FENCE * fence
         lines.append(_of([hot], text))
     title = "Atomics that one thread alone pays for:"
     return Topic(name="alone", title=title, lines=lines, data=result.alone)
@@ -172,7 +151,7 @@ def _helpers(result: Result) -> Topic:
     """Where outline helpers are called from, the most frequent first."""
     lines = []
     for call in result.helpers[:SHOWN]:
-        at = f" ({tail(call.source)})" if call.source else f", {call.module}+{call.offset:#x}"
+        at = f" ({words.tail(call.source)})" if call.source else f", {call.module}+{call.offset:#x}"
         text = f"{call.count}  {call.helper} from {call.function}{at}"
         lines.append(sentence_as_written(text, [call.function], "functions"))
     if more := result.helpers[SHOWN:]:
@@ -228,10 +207,10 @@ def _counted(number: int, what: str) -> str:
 
 
 def _table(lines: list[Hot]) -> TextTable:
-    rows = []
-    for number, hot in enumerate(lines, 1):
-        cells = (number, cost_text(hot), kind_text(hot), hot.threads, line_text(hot))
-        rows.append([str(cell) for cell in cells])
+    rows = [
+        [str(number), words.cost_text(h), words.kind_text(h), str(h.threads), words.line_text(h)]
+        for number, h in enumerate(lines, 1)
+    ]
     time = "time" if lines[0].share is not None else "accesses"
     return TextTable(
         title="",
@@ -256,45 +235,46 @@ def _tasks_matter(hot: Hot) -> bool:
 
 def _details(number: int, hot: Hot, result: Result) -> Topic:
     """One line: who touches which bytes, from where, what it costs and what to do."""
-    stays, name = hot.verdict.stays, line_text(hot)
-    lines = bytes_text(hot, result.program)[:4] if hot.lines == 1 else []
+    stays, name = hot.verdict.stays, words.line_text(hot)
+    lines = words.bytes_text(hot, result.program)[:4] if hot.lines == 1 else []
     if hot.kind == "false" and hot.lines == 1 and hot.touches:
         users = "threads " + " ".join(str(t.thread) for t in hot.touches)
-        marks = picture(task_touches(hot) or hot.touches, hot.fields)
+        marks = words.picture(words.task_touches(hot) or hot.touches, hot.fields)
         eights = " ".join(marks[at : at + 8] for at in range(0, len(marks), 8))
         lines.append(f"{eights}   1, 2, … are {'tasks' if hot.tasks else users}")
     for site in hot.sites[:3]:
         share = f"{numbers.percent(site.share, False)}  " if hot.share is not None else ""
         alone = _SITE_STAYS.get(site.movement.answer, "") if site.movement else ""
-        lines.append(f"{share}{site_text(site)}{'' if stays else alone}")
+        lines.append(f"{share}{words.site_text(site)}{'' if stays else alone}")
     lines += [
-        movement_text(hot) if hot.movement else "",
-        tasks_text(hot.tasks) if hot.tasks and _tasks_matter(hot) else "",
-        gain_text(hot),
-        advice(hot, result.bytes_apart),
-        advised_text(hot.advised, result.bytes_apart) if hot.advised and not stays else "",
+        words.lock_text(hot, result.program),
+        words.movement_text(hot) if hot.movement else "",
+        words.tasks_text(hot.tasks) if hot.tasks and _tasks_matter(hot) else "",
+        words.gain_text(hot),
+        words.advice(hot, result.bytes_apart),
+        words.advised_text(hot.advised, result.bytes_apart) if hot.advised and not stays else "",
         code_text(hot, result.bytes_apart),
     ]
-    step = next_command(hot, result)
+    step = words.next_command(hot, result)
     lines += [f"next: {step}"] * bool(step)
     at = "" if " at 0x" in name else f" at {hot.address:#x}"
-    title = f"{number}  {name}{at}: {kind_text(hot)}, {hot.certainty}"
+    title = f"{number}  {name}{at}: {words.kind_text(hot)}, {hot.certainty}"
     return Topic(
         name="line", title=title, lines=[_of([hot], text) for text in lines if text], data=hot
     )
 
 
 _COLUMNS = {
-    "line": line_text,
-    "share of time": amount_text,
-    "kind": lambda hot: f"{kind_text(hot)}, {hot.certainty}",
+    "line": words.line_text,
+    "share of time": words.amount_text,
+    "kind": lambda hot: f"{words.kind_text(hot)}, {hot.certainty}",
     "threads": lambda hot: str(hot.threads),
-    "bytes": lambda hot: "; ".join(bytes_text(hot)),
-    "sites": lambda hot: "; ".join(map(site_text, hot.sites[:3])),
+    "bytes": lambda hot: "; ".join(words.bytes_text(hot)),
+    "sites": lambda hot: "; ".join(map(words.site_text, hot.sites[:3])),
     "at most to gain": lambda hot: (
         numbers.percent(hot.ceiling.gain.high, False) if hot.ceiling else numbers.ABSENT
     ),
-    "what to do": advice,
+    "what to do": words.advice,
 }
 COLUMNS = [
     Column(name, lambda hot, text=text: one_line(text(hot)), text=True)
@@ -311,7 +291,7 @@ def section(paths: Sequence[str]) -> tuple[list[str], Section | None]:
     for result in found.values():
         name = one_line(result.program)
         said = [(f"{name}: {one_line(text)}", "run") for text in limits(result)]
-        said.append((f"{name}, {blind_text(result)}.", "rule"))  # its blind spots always
+        said.append((f"{name}, {words.blind_text(result)}.", "rule"))  # its blind spots always
         notes += [sentence_as_written(text, basis=basis) for text, basis in said]
     return list(found), Section(
         id="lines",

@@ -138,6 +138,8 @@ class Site(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     movement: Movement | None = None
     """By the CPUs of its own samples: an instruction may use a line that others move on one CPU at
     a time."""
+    threads: list[U64] = []
+    """Of one line the threads with several samples there, those with most first."""
 
 
 class Touch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

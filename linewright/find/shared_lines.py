@@ -37,9 +37,11 @@ FEWEST_ALONE = 12
 """Samples by one thread from which a line is that thread's: fewer may have missed another thread,
 even one that uses the line as often in but 1 of 2^11 cases."""
 FEWEST_LINES = 16
-"""Lines that one instruction uses, each below MOST_OF_TABLE of the samples, from which they are
-summed up: a table that is hot as a whole."""
+"""Lines that one instruction uses, each with at most MOST_OF_TABLE of the samples, or
+MOST_OF_VARIABLE of those at one variable, from which they are summed up: a table that is hot as a
+whole, or in its middle, as an array of 25 lines whose middle one has a tenth."""
 MOST_OF_TABLE = 0.1
+MOST_OF_VARIABLE = 1 / 6
 SMALL = 0.01
 """Of the samples, what a line of one thread takes at least to be named."""
 FEWEST_MET = 3
@@ -123,16 +125,16 @@ class SharedLines:
         """Lines of objects of one type, or of one object that one instruction uses, none of which
         is most of what that costs, all together: shared where two threads were seen on enough of
         them."""
-        most, names = max(FEWEST_SAMPLES, MOST_OF_TABLE * self._total), self._addresses.code
-        small = [
+        names = self._addresses.code
+        hottest = [
             (e, key, names.where(key.pid, key.ip))
             for e in self._lines.known.values()
-            if 0 < e.samples <= most
+            if e.samples
             for ((key, _),) in [e.sites.most_common(1)]
         ]
-        often = Counter(where for _, _, where in small)
+        often = Counter(where for _, _, where in hottest)
         groups: dict[tuple, list[Evidence]] = defaultdict(list)
-        for e, key, where in small:
+        for e, key, where in hottest:
             mapping = self._addresses.spaces.find(e.pid, e.address)
             static = names.variable(e.pid, e.address)
             variable = static and (static.symbol, static.file)
@@ -141,7 +143,11 @@ class SharedLines:
             place = (where, mapping and mapping.start, variable)
             groups[(typed.layout.name,) if typed else place].append(e)
         found = []
-        for some in groups.values():
+        for (*_, of), all_ in groups.items():
+            named = isinstance(of, tuple) and bool(of[0])  # a variable, and no type
+            in_it = MOST_OF_VARIABLE * sum(e.samples for e in all_) * named
+            most = max(FEWEST_SAMPLES, MOST_OF_TABLE * self._total, in_it)
+            some = [e for e in all_ if e.samples <= most]
             repeated = [e for e in some if e.samples > 1]
             met = [sharing_kind(t.at_any_time() for t in e.threads.values()) for e in repeated]
             kinds = Counter(kind for kind in met if kind in SHARED)

@@ -16,6 +16,8 @@ from linewright.find.results import Site
 from linewright.find.stream import Sample
 
 MOST_SITES = 8
+FEWEST_OF_THREAD = 3
+"""Samples of a thread at a site from which it is said to be there: fewer may be stray."""
 
 
 class Sites:
@@ -70,6 +72,7 @@ class Sites:
         key, uses = max(keys, key=e.sites.__getitem__), e.uses(*keys) if one_line else []
         named = self._names.name(key.pid, key.ip)
         caller, total = self._caller(key, e), len(self._samples)
+        threads = Counter(s.tid for s in e.samples_at(*keys)) if one_line else Counter()
         exact = bool(e.accesses)
         return Site(
             instruction=key.mnemonic or self._decoder.mnemonic(key.pid, key.ip),
@@ -84,6 +87,7 @@ class Sites:
             share=0.0 if exact or not total else min(1.0, number / total),
             accesses=number if exact else 0,
             movement=movement(uses, self._ticks) if uses else None,
+            threads=[tid for tid, n in threads.most_common() if n >= FEWEST_OF_THREAD],
         )
 
     def _caller(self, key: SiteKey, e: Evidence) -> int:

@@ -145,11 +145,28 @@ def _overhead(gathered: SamplerOutput) -> float | None:
     return (end.sample_cost_ns + end.watch_cost_ns + end.switch_cost_ns) / busy_ns
 
 
+FEW_CPUS = 0.75
+"""CPUs left by other programs, less than which two threads can hardly run at once on."""
+
+
+def _few_cpus(gathered: SamplerOutput) -> str:
+    """How many other programs left, where those are few, and of how many; empty where they are not,
+    or where the program may have used more CPU time than is known."""
+    start, end = gathered.start, gathered.end
+    if end is None or not end.beside_ns or start.left_out or gathered.left():
+        return ""
+    sampled_ns = (len(gathered.samples) + end.lost) * start.period_ns
+    others_ns = end.beside_ns - max(end.cpu_ns, sampled_ns) - gathered.reading_ns
+    left = start.cpus - others_ns / end.elapsed_ns
+    return f"{max(0.0, left):.1f} of {start.cpus}" if left < FEW_CPUS else ""
+
+
 def _notes(gathered: SamplerOutput, at_once: float | None) -> list[Remark]:
     """What the reader must know of this run before believing it; of the time in which threads ran,
     several did for the part `at_once`."""
     start, end, watcher = gathered.start, gathered.end, gathered.watcher
     by_timer, several = start.source == "timer", len({s.tid for s in gathered.samples}) > 1
+    seldom = several and at_once is not None and at_once < SELDOM_AT_ONCE
     found = {
         "ended_by": gathered.ended_by and gathered.ended_by.name,
         "damaged": gathered.damaged,
@@ -167,9 +184,7 @@ def _notes(gathered: SamplerOutput, at_once: float | None) -> list[Remark]:
         "other_run": start.other_run,
         "no_sample": not gathered.samples,
         "one_cpu": several and len({s.cpu for s in gathered.samples if s.cpu is not None}) == 1,
-        "never_at_once": several
-        and at_once is not None
-        and at_once < SELDOM_AT_ONCE
-        and percent(at_once, False),
+        "few_cpus": seldom and _few_cpus(gathered),
+        "never_at_once": seldom and percent(at_once, False),
     }
     return [note(kind, *[value] * (value is not True)) for kind, value in found.items() if value]

@@ -247,6 +247,8 @@ class End(Line, frozen=True, kw_only=True, tag="end"):
     """CPU time of a program that was started, with that inside the kernel; 0 of a joined one."""
     own_cpu_ns: U64 = 0
     """CPU time of the sampler, beside the program."""
+    beside_ns: U64 = 0
+    """CPU time of all programs of the machine but the sampler; 0 where it is not known."""
     elapsed_ns: U64 = 0
     ending: str = ""
     """``exit``, or the signal that ended the program; empty of a joined one."""

@@ -25,6 +25,7 @@ from linewright.find.evidence import (
     sharing_kind,
 )
 from linewright.find.line_words import line_text, object_text
+from linewright.find.names import StaticPlace
 from linewright.find.result_document import document
 from linewright.find.results import CodeName, Hot, Object
 from linewright.find.shared_lines import SharedLines
@@ -156,21 +157,27 @@ def test_an_object_has_its_words_with_and_without_the_place_in_it() -> None:
     )
 
 
-def table(thread_of, lines: int = 200, rounds: int = 12) -> list[Hot]:
+def table(
+    thread_of, lines: int = 200, rounds: int = 12, line_of=None, variable: str = ""
+) -> list[Hot]:
     """What is said of a table whose lines one instruction adds to, by the thread and CPU that
-    `thread_of` gives of a line and a sequence of random numbers."""
+    `thread_of` gives of a line and a sequence of random numbers; `line_of` gives the line."""
     spaces, random = Spaces(), Random(1)
     found = LineEvidence(spaces)
     seen: list[Sample] = []
     for n in range(rounds * lines):
-        line, time = random.randrange(lines), n * 500_000 + random.randrange(10**6)
+        line = (line_of or (lambda random: random.randrange(lines)))(random)
+        time = n * 500_000 + random.randrange(10**6)
         tid = thread_of(line, random)
         sample = Sample(time_ns=time, pid=1, tid=tid, cpu=tid, ip=16, bits=64)
         e = found.at(1, 4096 + 64 * line)
         e.touch(tid, 0, 8, True, sample.time_ns)
         e.count(SiteKey(1, 16, "atomic", "lock add"), sample)
         seen.append(sample)
-    return SharedLines(Addresses(spaces, Stacks(spaces, 7)), found, "x86_64", seen).shared()
+    addresses = Addresses(spaces, Stacks(spaces, 7))
+    if variable:
+        addresses.code.variable = lambda pid, address: StaticPlace(variable, address - 4096, "p")
+    return SharedLines(addresses, found, "x86_64", seen).shared()
 
 
 @pytest.mark.parametrize("lines", [200, 25])
@@ -179,6 +186,24 @@ def test_a_table_that_is_hot_as_a_whole_is_one_line_of_the_page(lines: int) -> N
     (hot,) = table(lambda line, random: random.choice((1, 2)), lines)
     assert (hot.kind, hot.lines, hot.threads) == ("true", lines, 2)
     assert hot.share.value == 1 and hot.movement.answer != "by_turns"
+
+
+def test_an_array_that_is_hot_in_the_middle_is_one_line_and_its_one_hot_line_is_another() -> None:
+    def both(line: int, random: Random) -> int:
+        return random.choice((1, 2))
+
+    def middle(random: Random) -> int:
+        return min(24, max(0, round(random.gauss(12, 3))))
+
+    (hot,) = table(both, 25, 100, middle, "words")
+    assert hot.lines >= 20 and hot.share.value == 1, "the middle line has 13 % of the time"
+    assert len(table(both, 25, 100, middle)) > 1, "lines of the heap may be of unlike objects"
+
+    def one(random: Random) -> int:
+        return 12 if random.random() < 0.3 else random.randrange(25)
+
+    alone, rest = sorted(table(both, 25, 100, one, "words"), key=lambda hot: hot.lines)
+    assert (alone.lines, alone.address, rest.lines) == (1, 4096 + 64 * 12, 24)
 
 
 def test_each_instruction_has_its_own_cpus() -> None:

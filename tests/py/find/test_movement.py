@@ -10,13 +10,17 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 import pytest
+from find.test_stream import encoded
 
 from linewright.analysis.intervals import wilson_score
+from linewright.find import sources
 from linewright.find.line_prices import Prices
-from linewright.find.line_words import kind_text, movement_text
+from linewright.find.line_words import kind_text, movement_text, note_text
+from linewright.find.live import gather
 from linewright.find.movement import Ticks, Use, movement, ran_at_once
 from linewright.find.result_document import document, headline
 from linewright.find.results import Hot, Movement, Site, Touch, note
+from linewright.find.stream import End, Sample, Start, Task
 from linewright.say.document import render_all
 from linewright.schema import Estimate, Interval
 from support.find_results import line as line_of
@@ -236,6 +240,7 @@ def test_the_headline_counts_what_is_shown_and_a_pair_of_lines_gains_nothing() -
         ("no_sample", "there is no sample"),
         ("went_on", "the program went on in another process"),
         ("one_cpu", "one CPU ran all of it"),
+        ("few_cpus", "other programs held the CPUs"),
         ("never_at_once", "its threads hardly ever ran at once"),
         ("refused_all", "watchpoints were refused"),
     ],
@@ -245,6 +250,41 @@ def test_the_headline_says_why_nothing_was_seen(kind: str, why: str) -> None:
     assert headline(result(notes=notes)).startswith(f"No line is shown to travel: {why} in p (")
     seen = headline(result(line_of(movement=MOVES), notes=notes))
     assert seen.startswith("1 line is shown to travel in p (")
+
+
+def few_cpus(others_s: float, at_once: bool = False, cpus: int = 2, **more: int) -> list[str]:
+    """What is said of a program that used 3 s of CPU time in 10 s, while others used so much; its
+    two threads ran at once or in turns. `more` are fields of the sampler's lines."""
+    about = {"left_out": 0, "beside_ns": int((3 + others_s) * SECOND), "cpu_ns": 3 * SECOND}
+    about |= {"reading_ns": 0, "goes_on": 0} | more
+    start = Start(
+        linewright_find=1, source="timer", arch="x86_64", scope="machine", pid=1, period_ns=MS,
+        kernel=True, cpus=cpus, left_out=about["left_out"], command=["p"], time_ns=0)  # fmt: skip
+    times = ((n // 2 * 2 if at_once else n) * 3 * MS for n in range(3000))
+    seen = [Sample(time_ns=at, pid=1, tid=1 + n % 2, cpu=n % 2, ip=8) for n, at in enumerate(times)]
+    child = Task(time_ns=5, event="start", pid=7, tid=7, parent=1)
+    end = End(samples=3000, elapsed_ns=10 * SECOND, ending="exit", beside_ns=about["beside_ns"],
+              cpu_ns=about["cpu_ns"])  # fmt: skip
+    gathered = gather(encoded(start, *[child] * about["goes_on"], *seen, end), watch=False)
+    gathered.reading_ns = about["reading_ns"]
+    notes = sources.findings_of(gathered, "p").notes
+    return [note_text(said) for said in notes if said.kind == "few_cpus"]
+
+
+def test_that_others_held_the_cpus_is_said_only_where_they_did() -> None:
+    """For each way in which that would be false, a run."""
+    (said,) = few_cpus(15)
+    assert said.startswith("Other programs left 0.5 of 2 CPUs, on which")
+    assert few_cpus(15, cpu_ns=0), "of a process that was joined the samples say how much it used"
+    assert not few_cpus(2), "its threads wait for each other, on an idle machine"
+    assert not few_cpus(10), "the same beside one busy thread"
+    assert not few_cpus(15, at_once=True), "they ran at once all the same"
+    assert not few_cpus(40, cpus=64), "enough CPUs were left"
+    assert not few_cpus(15, beside_ns=0), "it is not known"
+    assert not few_cpus(15, reading_ns=9 * SECOND), "it is the command itself that used them"
+    assert not few_cpus(15, cpu_ns=18 * SECOND), "or the program, in code that has no samples"
+    for uncounted in ("left_out", "goes_on"):
+        assert not few_cpus(15, **{uncounted: 1}), "or threads of it whose time is not known"
 
 
 @pytest.mark.parametrize("together", [False, True])

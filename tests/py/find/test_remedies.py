@@ -15,6 +15,7 @@ from linewright.elf import declarations, types
 from linewright.elf.symbols import demangle, module
 from linewright.find.line_code import code_text
 from linewright.find.line_verdict import used_in
+from linewright.find.line_words import lock_text
 from linewright.find.results import ContendedMember, Hot, Movement, Site, Touch
 from support import find_results
 
@@ -256,3 +257,60 @@ def test_a_lock_is_one_by_its_type(layout, language) -> None:
 )  # fmt: skip
 def test_what_instructions_and_inlined_functions_say(sites, key) -> None:
     assert find_results.line(sites=sites).verdict.advice[0] == key
+
+
+READ = "std::sys::sync::rwlock::futex::RwLock::read_contended"
+
+
+@pytest.mark.parametrize(
+    ("function", "source", "language"),
+    [
+        (READ, "", "rust"),
+        ("program::main::{closure#0}", "/src/main.rs:7", "rust"),
+        ("sync.(*RWMutex).RLock", "", "go"),
+        ("main.worker", "/src/main.go:7", "go"),
+        ("pthread_rwlock_rdlock", "/src/rs.c:7", ""),
+        ("core::sync_all(core::Sync*)", "/src/core.cpp:7", ""),
+    ],
+)
+def test_a_program_gets_advice_for_its_own_language(tmp_path, function, source, language) -> None:
+    """Of a Rust program without debug information the readers were sent to headers of C."""
+    count = find_results.line(sites=[site(function=function, source=source)])
+    said, _ = find_results.said_of(count)
+    if count.verdict.advice[0] == "counting":
+        assert said.startswith("Count per thread" if language else "Count per CPU (<linewright/")
+    lock = replace(count, sites=[*count.sites, site(function=READ if language == "rust" else
+                   "sync.(*RWMutex).RLock" if language == "go" else "rdlock")])  # fmt: skip
+    said, shown = find_results.said_of(lock)[0], code_text(lock)
+    assert said.startswith("Give each thread a lock of its own" if language else "Read under SRCU")
+    assert ("<linewright" in said) == (not language)
+    assert bool(shown) == bool(language)
+    if language:
+        compiled(language, shown.partition(": ")[2].partition(" // ")[0], tmp_path)
+
+
+def held_and_awaited(*sites: Site, **more: object) -> str:
+    touches = [replace(touch(n), name=name) for n, name in ((1, "main"), (2, "net"), (3, "disk"))]
+    return lock_text(find_results.line(sites=list(sites), touches=touches, threads=3, **more), "p")
+
+
+def test_who_holds_a_lock_and_who_waits_for_it_is_said_where_samples_show_it() -> None:
+    lock, unlock = site(function="pthread_mutex_lock", threads=[1, 2, 3]), "pthread_mutex_unlock"
+    slow = site(function="__lll_lock_wait", threads=[3])
+    assert held_and_awaited(lock) == "", "who takes it may have got it or not"
+    whole = held_and_awaited(lock, site(function=unlock, threads=[2, 1]), slow)
+    assert whole == (
+        "by samples in the lock's functions, held by threads 2 (net) 1 (main), "
+        "waited for by thread 3 (disk)"
+    )
+    assert held_and_awaited(lock, slow).endswith("functions, waited for by thread 3 (disk)")
+    assert held_and_awaited(site(function=unlock)) == "", "too few samples of any thread"
+    assert held_and_awaited(lock, site(function="unlock_doors", threads=[1])) == "", "no lock's"
+    assert held_and_awaited(site(function="release_all", threads=[1])) == "", "no lock"
+    assert held_and_awaited(lock, site(function=unlock, threads=[1]), kind="false",
+                            kind_128="false") == "", "locks side by side"  # fmt: skip
+    go = (
+        site(function="sync.(*Mutex).lockSlow", threads=[3]),
+        site(function="sync.(*Mutex).Unlock", threads=[1]),
+    )
+    assert "held by thread 1 (main), waited for by thread 3 (disk)" in held_and_awaited(*go)
