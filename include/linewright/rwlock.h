@@ -19,12 +19,13 @@
  * program that writes often loses at most 4 %. (The scheme is BRAVO's, Dice and Kogan 2019, with per-thread marks and an asymmetric barrier
  * instead of a hashed table and a full fence.)
  *
- * Who goes first. A waiting writer goes before readers that come later. A reader that has waited for 1 ms goes before writers that do not have the lock
- * yet, but for tries: it waits for the writer inside. A thread that holds the lock for reading passes the writers that wait for it, so that it
- * may lock it for reading as often as it likes; that it holds another one does not count. So two threads, each with a read lock that the other wants,
- * too, wait where a writer waits for each of the two locks: for ever where those read locks are marks, and until
- * they have waited for 1 ms where they are counts. All threads lock nested locks in one order, read locks as well. (A thread that has counted itself
- * in more than eight plain locks at once no longer tells them apart and passes waiting writers of any.) There is no upgrade from reading to writing.
+ * Who goes first. A waiting writer goes before readers that come later. A reader that waits for the writer inside goes before writers that do not
+ * have the lock yet, but for tries, and one that waits for waiting writers alone does so after 1 ms. A thread that holds the lock for reading passes
+ * the writers that wait for it, so that it may lock it for reading as often as it likes; that it holds another one does not count. So two threads,
+ * each with a read lock that the other wants, too, wait where a writer waits for each of the two locks: for ever where those read locks are marks,
+ * and until they have waited for 1 ms where they are counts. All threads lock nested locks in one order, read locks as well. (A thread that has
+ * counted itself in more than eight plain locks at once no longer tells them apart and passes waiting writers of any.) There is no upgrade from
+ * reading to writing.
  *
  * Ordering. A critical section sees everything that critical sections of writers before it did, and a writer's comes after every
  * reader's before it (acquire and release).

@@ -5,13 +5,15 @@
  *
  * A waiting writer keeps later readers out until it has had the lock, but for threads that hold it for reading already: those would wait for
  * themselves. Where readers go first, as with preloaded locks, it keeps them out only while none is inside: no reader waits for a writer that waits
- * for another reader. One that has slept for a writer passes further ones. Who releases the lock last wakes one writer, or all readers where no
- * writer waits. A thread that comes while a woken one is on its way may take the lock before it: handing the lock to a thread that does not run
- * yet would leave it idle for so long.
+ * for another reader. One that has slept for a writer passes further ones. Who releases the lock last wakes one writer; a writer, and a reader
+ * where no writer waits, wakes all readers. A thread that comes while a woken one is on its way may take the lock before it: handing the lock to a
+ * thread that does not run yet would leave it idle for so long.
  *
- * Neither side passes the other for ever. A writer that has waited for PATIENCE keeps out those that do not wait yet. A reader that has waited for
- * PATIENCE passes waiting writers, and where one is inside asks for the readers' turn: that writer wakes all readers, and no writer enters, but for a
- * try, before the one that asked has entered, or has given up. Its entry ends the turn; others may ask again.
+ * Neither side passes the other for ever. A writer that has waited for PATIENCE keeps out those that do not wait yet. A reader that has looked some
+ * times and finds a writer inside asks for the readers' turn: no writer that waits is woken after that one, and none enters, but for a try, before
+ * the reader that asked has entered, or has given up. Its entry ends the turn; others may ask again. It asks before it sleeps: one that must run
+ * again to ask, beside writers that lock and unlock all the time, has to wait for a CPU until the scheduler takes one from them, some ms. A reader
+ * that only waiting writers keep out passes them after PATIENCE.
  *
  * The step that releases the lock is its thread's last access to the lock's memory, since another thread may take it, destroy it and unmap
  * it at once. So WOKEN is set and `queue` changed before; where WOKEN has gone meanwhile, both are done again. A writer reads `queue`
@@ -35,7 +37,8 @@
 #define BACK_OFF \
     256u /* lw_relax(), after another thread has changed the state first: 4 to 12 us, for which the line stays with that thread's CPU */
 #endif
-#define PATIENCE UINT64_C(1000000) /* ns that a thread waits before it keeps later ones out, and a reader all writers */
+#define PAUSE_BEFORE_ASKING 16u /* as LONGEST_PAUSE: a reader asks for its turn after a longer one, some us */
+#define PATIENCE UINT64_C(1000000) /* ns; then a waiting writer keeps later threads out, or a reader passes it */
 
 /* The state with `by` added to the count alone. */
 static inline uint32_t counting(uint32_t s, uint32_t by)
@@ -57,11 +60,14 @@ static inline bool keeps_out(uint32_t s, uint32_t blocking)
 #define EXCHANGE(l, seen, value, order) \
     __atomic_compare_exchange_n(&(l)->state, (seen), (value), false, __ATOMIC_##order, __ATOMIC_RELAXED)
 
-/* The state once it has nothing of `blocking`, or after some looks, ever farther apart: each takes the line from the CPU that has the lock. */
-static inline uint32_t look_again(struct lw_rwlock *l, uint32_t blocking)
+/* The state once it has nothing of `blocking`, or after some looks, ever farther apart: each takes the line from the CPU that has the lock. After
+ * few looks once it has something of `enough`. */
+static inline uint32_t look_again(struct lw_rwlock *l, uint32_t blocking, uint32_t enough)
 {
     uint32_t s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
     for (unsigned pauses = 1; pauses <= LONGEST_PAUSE && keeps_out(s, blocking); pauses *= 2) {
+        if (pauses > PAUSE_BEFORE_ASKING && s & enough)
+            break;
         for (unsigned i = 0; i < pauses; i++)
             lw_relax();
         s = __atomic_load_n(&l->state, __ATOMIC_RELAXED);
@@ -146,7 +152,7 @@ static inline void give_up(struct lw_rwlock *l, uint32_t counted, uint32_t asked
 /* What a thread that waits knows from one look to the next. */
 struct waiting {
     uint32_t blocking; /* bits that keep it out */
-    uint32_t counted; /* what it has said in the state: a writer ONE_WAITS, a reader that it wants its turn */
+    uint32_t counted; /* what it has said in the state: a writer ONE_WAITS, a reader READERS_TURN */
     uint64_t since; /* when it began; 0: it has not slept yet */
 };
 
@@ -167,7 +173,6 @@ static inline int sleep_to_read(struct lw_rwlock *l, uint32_t s, struct waiting 
     if (!w->since)
         w->since = now;
     if (now - w->since >= PATIENCE) {
-        w->counted = READERS_TURN;
         w->blocking = WRITER;
         return -EBUSY;
     }
@@ -175,13 +180,25 @@ static inline int sleep_to_read(struct lw_rwlock *l, uint32_t s, struct waiting 
     return sleep_until(&l->state, s, &until) || until.end != limit->end ? -EBUSY : -ETIMEDOUT;
 }
 
+/* Asks for the readers' turn while a writer is inside, or sleeps. */
+static inline int ask_or_sleep(struct lw_rwlock *l, uint32_t s, struct waiting *w, const struct limit *limit)
+{
+    bool asks = !w->counted && s & WRITER;
+    uint32_t said = s | (asks ? READERS_TURN : READERS_SLEEP | w->counted);
+    if (said != s && !EXCHANGE(l, &s, said, RELAXED))
+        return -EBUSY;
+    if (!asks)
+        return sleep_to_read(l, said, w, limit);
+    w->counted = READERS_TURN;
+    w->blocking = WRITER;
+    return -EBUSY;
+}
+
 /* Waits once: 0, the lock is taken; -EBUSY: it is not, yet; -EAGAIN; -ETIMEDOUT. */
 static inline int wait_to_read(struct lw_rwlock *l, struct waiting *w, const struct limit *limit)
 {
-    uint32_t s = look_again(l, w->blocking), waits = s | READERS_SLEEP | w->counted;
-    int error = keeps_out(s, w->blocking) ? -EBUSY : enter_to_read(l, w->blocking, w->counted);
-    if (error == -EBUSY && keeps_out(s, w->blocking) && (waits == s || EXCHANGE(l, &s, waits, RELAXED)))
-        error = sleep_to_read(l, waits, w, limit);
+    uint32_t s = look_again(l, w->blocking, w->counted ? 0 : WRITER);
+    int error = keeps_out(s, w->blocking) ? ask_or_sleep(l, s, w, limit) : enter_to_read(l, w->blocking, w->counted);
     if (error && error != -EBUSY && w->counted)
         give_up(l, 0, READERS_TURN);
     return error;
@@ -249,7 +266,7 @@ static inline bool announce(struct lw_rwlock *l, uint32_t s, struct waiting *w)
 /* Waits once: 0, the lock is taken; -EAGAIN: it is not, yet; -ETIMEDOUT. */
 static inline int wait_to_write(struct lw_rwlock *l, struct waiting *w, const struct limit *limit)
 {
-    uint32_t s = look_again(l, w->blocking);
+    uint32_t s = look_again(l, w->blocking, 0);
     if (!keeps_out(s, w->blocking))
         return take(l, s, w) ? 0 : -EAGAIN;
     if (!w->counted && (s & WRITERS_WAIT) == WRITERS_WAIT) /* too many to be counted */
@@ -278,15 +295,10 @@ static inline int plain_write_lock(struct lw_rwlock *l, const struct limit *limi
     return error;
 }
 
-/* Whether it is for readers to come in next. */
-static inline bool wakes_readers(uint32_t left)
-{
-    return left & READERS_TURN || !(left & WRITERS_WAIT);
-}
-
-/* Takes `held` out of the state, which was `s`: a reader, or the writer. `readers_first`: readers sleep for this writer alone, so they are
- * woken beside any writer. False: there is no such reader. Out of line: where no thread waits, others release the lock by one exchange. */
-static __attribute__((noinline)) bool release(struct lw_rwlock *l, uint32_t s, uint32_t held, bool readers_first)
+/* Takes `held` out of the state, which was `s`: a reader, or the writer. Readers may sleep for this writer alone, so it wakes them beside any
+ * writer, and first: a thread that wakes another may lose its CPU to it. False: there is no such reader. Out of line: where no thread waits,
+ * others release the lock by one exchange. */
+static __attribute__((noinline)) bool release(struct lw_rwlock *l, uint32_t s, uint32_t held)
 {
     bool wakes = false, held_it;
     uint32_t slept = 0;
@@ -301,25 +313,25 @@ static __attribute__((noinline)) bool release(struct lw_rwlock *l, uint32_t s, u
             }
             continue;
         }
-        slept = last && (readers_first || wakes_readers(left)) ? left & READERS_SLEEP : 0;
+        slept = last && (held == WRITER || !(left & WRITERS_WAIT)) ? left & READERS_SLEEP : 0;
         if (EXCHANGE(l, &s, left & ~slept, RELEASE)) /* pairs with the acquires above; the lock's memory may be gone now */
             break;
         slept = 0;
     }
-    if (wakes)
-        lw_futex_wake(&l->queue, 1);
     if (slept)
         lw_futex_wake_all(&l->state);
+    if (wakes)
+        lw_futex_wake(&l->queue, 1);
     return held_it;
 }
 
 /* The writer inside becomes a reader that is counted: in one step, so that no other writer comes in between. Readers that sleep may come in as
  * beside any reader. */
-static inline void plain_downgrade(struct lw_rwlock *l, bool readers_first)
+static inline void plain_downgrade(struct lw_rwlock *l)
 {
     uint32_t s = WRITER, slept;
     do
-        slept = readers_first || wakes_readers(s) ? s & READERS_SLEEP : 0;
+        slept = s & READERS_SLEEP;
     while (!EXCHANGE(l, &s, counting(s & ~(WRITER | slept), 1), RELEASE)); /* pairs with the acquires above */
     if (slept)
         lw_futex_wake_all(&l->state);
@@ -352,14 +364,14 @@ static inline bool plain_leave_at_once(struct lw_rwlock *l)
 /* False: no reader is counted here. */
 static inline bool plain_read_unlock(struct lw_rwlock *l)
 {
-    return plain_leave_at_once(l) || release(l, __atomic_load_n(&l->state, __ATOMIC_RELAXED), 1, false);
+    return plain_leave_at_once(l) || release(l, __atomic_load_n(&l->state, __ATOMIC_RELAXED), 1);
 }
 
-static inline void plain_write_unlock(struct lw_rwlock *l, bool readers_first)
+static inline void plain_write_unlock(struct lw_rwlock *l)
 {
     uint32_t s = WRITER;
     if (!EXCHANGE(l, &s, 0, RELEASE)) /* as in release() */
-        (void)release(l, s, WRITER, readers_first);
+        (void)release(l, s, WRITER);
 }
 
 #endif

@@ -120,7 +120,7 @@ static inline bool quick_write(struct lw_rwlock *l)
     if (!id || plain_try_write(l, false))
         return false;
     if (!may_enter_at_once(l)) { /* biased since the caller looked */
-        plain_write_unlock(l, LW_RW_READERS_FIRST(l));
+        plain_write_unlock(l);
         return false;
     }
     has_entered(l, id);
@@ -131,7 +131,7 @@ static inline bool quick_write(struct lw_rwlock *l)
 static inline void quick_write_unlock(struct lw_rwlock *l)
 {
     __atomic_store_n(&l->writer, 0, __ATOMIC_RELAXED);
-    plain_write_unlock(l, LW_RW_READERS_FIRST(l));
+    plain_write_unlock(l);
 }
 
 #endif

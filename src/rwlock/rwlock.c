@@ -402,7 +402,7 @@ static __attribute__((noinline)) int write_by_waiting(struct lw_rwlock *l, const
             break;
         error = may_enter_at_once(l) ? 0 : make_way(l, limit);
         if (error)
-            plain_write_unlock(l, LW_RW_READERS_FIRST(l));
+            plain_write_unlock(l);
         if (error == -EAGAIN && !wait_for_marks(l, limit)) /* the lock is free meanwhile */
             error = -ETIMEDOUT;
     } while (error == -EAGAIN);
@@ -463,7 +463,7 @@ int lw_rwlock_downgrade(struct lw_rwlock *l)
     if (__atomic_load_n(&l->writer, __ATOMIC_RELAXED) != own_id())
         return -EPERM;
     __atomic_store_n(&l->writer, 0, __ATOMIC_RELAXED);
-    plain_downgrade(l, LW_RW_READERS_FIRST(l));
+    plain_downgrade(l);
     now_holds(l);
     return 0;
 }

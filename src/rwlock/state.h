@@ -11,7 +11,7 @@
 #define FEWEST_READERS (-0x00080000)
 #define WRITERS_WAIT 0x07f00000u /* how many: each sleeps, or slept and has not got the lock yet */
 #define ONE_WAITS 0x00100000u
-#define READERS_TURN 0x08000000u /* a reader has waited for too long: writers keep out until it has had its turn */
+#define READERS_TURN 0x08000000u /* a reader has asked for it: writers keep out until it has had its turn */
 #define WRITER 0x10000000u /* a writer is inside, or waits for marked readers */
 #define WOKEN 0x20000000u /* one of the writers that wait is on its way, so that a release wakes no other */
 #define READERS_SLEEP 0x40000000u /* on `state` */

@@ -96,9 +96,16 @@ PROTOCOLS = [
     Protocol(
         "rwlock",
         "src/rwlock/plain.h",
-        "readers_first wakes none",
-        [("last && (readers_first || wakes_readers(left))", "last && wakes_readers(left)")],
-        "readers first: writer, reader",
+        "a writer wakes no reader beside a writer",
+        [("last && (held == WRITER || !(left & WRITERS_WAIT))", "last && !(left & WRITERS_WAIT)")],
+        "plain: a reader that asks for its turn beside two writers",
+    ),
+    Protocol(
+        "rwlock",
+        "src/rwlock/plain.h",
+        "a reader's entry leaves its turn to no one, and a writer sleeps on",
+        [("counting(s & ~asked, 1)", "counting(s, 1)")],
+        "plain: a reader that asks for its turn, a writer that comes again",
     ),
     Protocol(
         "rwlock",

@@ -483,7 +483,7 @@ static void says_that_it_waits(void) {
 
 static void marks_stay_out(void) { rc11_check(lock.biased != LW__RW_BIASED, "no mark passes a writer that sleeps"); }
 
-/* Readers go first: those that sleep for the writer inside are woken beside another writer, which sleeps here for ever. */
+/* A reader that has asked for its turn is woken beside another writer, which sleeps here for ever. */
 static void writer_and_another(void) {
     chunk_there();
     lock.state = WRITER + ONE_WAITS;
@@ -493,7 +493,19 @@ static void reads_beside_writers(void) {
     RIGHT(plain_read_lock(&lock, PASSES_ALWAYS, &(const struct limit){LW_RWLOCK_FOREVER, 0}));
 }
 
-static void lets_readers_go_first(void) { plain_write_unlock(&lock, true); }
+static void lets_others_in(void) { plain_write_unlock(&lock); }
+
+/* The writer that is inside comes again, and sleeps while it is the readers' turn. */
+static void writer_inside(void) {
+    chunk_there();
+    lock.state = WRITER;
+}
+
+static void comes_again(void) {
+    data++;
+    plain_write_unlock(&lock);
+    write_once();
+}
 
 /* Two writers wait for the one inside. Thread 0 has waited for too long, and others keep out. */
 static void one_starves(void) {
@@ -506,14 +518,12 @@ static void waits_on(uint32_t blocking) {
     while (wait_to_write(&lock, &w, &(const struct limit){LW_RWLOCK_FOREVER, 0}) == -EAGAIN)
         ;
     data++;
-    plain_write_unlock(&lock, false);
+    plain_write_unlock(&lock);
 }
 
 static void starves(void) { waits_on(kept_out_once_woken()); }
 
 static void waits_beside_it(void) { waits_on(waits_to_write().blocking); }
-
-static void lets_writers_in(void) { plain_write_unlock(&lock, false); }
 
 /* A child of fork() goes on with its thread's marks; those of other threads are free. */
 static void forks_inside(void) {
@@ -741,12 +751,16 @@ struct rc11_scenario rc11_scenarios[] = {
      .run = {gives_the_bias, says_that_it_waits},
      .begin = reader_inside,
      .end = marks_stay_out},
-    {.name = "readers first: writer, reader",
-     .run = {reads_beside_writers, lets_readers_go_first},
+    {.name = "plain: a reader that asks for its turn beside two writers",
+     .run = {reads_beside_writers, lets_others_in},
      .begin = writer_and_another,
      .patient = true},
+    {.name = "plain: a reader that asks for its turn, a writer that comes again",
+     .run = {read_once, comes_again},
+     .begin = writer_inside,
+     .cut = often},
     {.name = "plain: a writer that starves, another that is woken",
-     .run = {starves, waits_beside_it, lets_writers_in},
+     .run = {starves, waits_beside_it, lets_others_in},
      .begin = one_starves,
      .cut = often},
     {.name = "fork inside, a thread of the child", .run = {forks_inside, takes_marks_in_the_child}, .begin = biased},

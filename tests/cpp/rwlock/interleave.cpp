@@ -204,7 +204,7 @@ struct Text {
     int (*try_read)(lw_rwlock *);
     bool (*read_unlock)(lw_rwlock *);
     int (*try_write)(lw_rwlock *, bool);
-    void (*write_unlock)(lw_rwlock *, bool);
+    void (*write_unlock)(lw_rwlock *);
     bool (*take_slot)(lw__rw_thread *);
     lw__rw_thread *(*take_from)(chunk *);
     void (*give_slot_back)(lw__rw_thread *);
@@ -387,7 +387,7 @@ bool enters() {
         return false; // another is inside: it would wait
     if (load(&arena.lock.biased) & (LW__RW_BIASED | LW__RW_ENDING) &&
         text->revoke_bias(&arena.lock, &none, !readers_first)) {
-        text->write_unlock(&arena.lock, false); // membarrier is refused, or the limit is reached
+        text->write_unlock(&arena.lock); // membarrier is refused, or the limit is reached
         return false;
     }
     return true;
@@ -400,7 +400,7 @@ void writer() {
     // A reader that holds the plain lock gives the bias again; the release is the plain lock's and the bias's.
     if (!readers_first)
         (void)swap<uint64_t>(&arena.lock.biased, 0, LW__RW_BIASED, __ATOMIC_RELEASE);
-    text->write_unlock(&arena.lock, false);
+    text->write_unlock(&arena.lock);
 }
 constexpr uint32_t one_waits = 0x00100000, stays = LW__RW_ENDING | LW__RW_STAYS_PLAIN;
 // A writer that is about to sleep for a reader of the plain lock.

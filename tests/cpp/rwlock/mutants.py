@@ -195,7 +195,9 @@ PLAIN_MUTANTS = {
     "turn_is_a_waiting_writers": [
         ("return WRITER | READERS | READERS_TURN;", "return WRITER | READERS;")
     ],
-    "turn_wakes_no_reader": [("return left & READERS_TURN || !", "return !")],
+    "turn_wakes_no_reader": [("(held == WRITER || !(left", "(!(left")],
+    "sleeps_and_has_not_asked": [("asks = !w->counted && s & WRITER;", "asks = false;")],
+    "asks_and_forgets_it": [("    w->counted = READERS_TURN;\n", "")],
     "gives_up_without_a_word": [("left |= WOKEN;", "left |= 0;")],
     "gives_up_and_readers_sleep": [("left &= ~READERS_SLEEP;", "left |= 0;")],
     "released_without_a_count": [("held == WRITER || readers_in(s) > 0", "held == WRITER || 1")],
@@ -203,7 +205,7 @@ PLAIN_MUTANTS = {
     "released_past_a_writer_that_sleeps": [
         ("left & WOKEN || !(left & WRITERS_WAIT)", "1"),
     ],
-    "downgraded_and_readers_sleep_on": [("? s & READERS_SLEEP : 0;", "? 0 * s : 0;")],
+    "downgraded_and_readers_sleep_on": [("slept = s & READERS_SLEEP;", "slept = 0;")],
     "readers_wait_beside_a_reader": [("return (blocking & READERS) == READERS;", "return true;")],
     "counted_beside_a_writer": [
         ("if (s >= (uint32_t)MOST_READERS)", "if ((s & READERS) >= (uint32_t)MOST_READERS)")

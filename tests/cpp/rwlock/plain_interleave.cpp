@@ -109,8 +109,8 @@ struct Text {
     int (*try_write)(lw_rwlock *, bool);
     int (*wait_to_write)(lw_rwlock *, Waiting *, const limit *);
     bool (*read_unlock)(lw_rwlock *);
-    void (*write_unlock)(lw_rwlock *, bool);
-    void (*downgrade)(lw_rwlock *, bool);
+    void (*write_unlock)(lw_rwlock *);
+    void (*downgrade)(lw_rwlock *);
 };
 // One wait, by a function of the text, of a thread that knows this; what it knows at first.
 template <class W, class Wait> int waits_once(Wait wait, W its, Waiting *w, const limit *until) {
@@ -141,11 +141,11 @@ const Text *text;
 
 struct Role {
     bool writes;
-    bool readers_first; // a reader passes writers beside readers; a writer wakes readers first
+    bool readers_first; // a reader that passes writers beside readers
     bool limited;
     bool strange; // releases a read lock that is not counted here, and may take another thread's count
     bool downgrades = false; // a writer that becomes a reader before it leaves
-    bool starves = false; // a reader that asks for its turn before it sleeps again
+    bool starves = false; // a reader that passes waiting writers before it sleeps again
     bool passes = false; // a reader that passes writers always
     bool awaits = false; // a reader that leaves once another one has been inside
     int passing() const {
@@ -154,10 +154,8 @@ struct Role {
     bool operator==(const Role &) const = default;
 };
 const Role reader{false, false, false, false}, passing_reader{false, true, false, false}, writer{true, false, false, false},
-    limited_writer{true, false, true, false}, stepping_back_writer{true, true, false, false},
-    stranger{false, false, false, true}, downgrading_writer{true, false, false, false, true},
-    stepping_back_downgrading_writer{true, true, false, false, true},
-    starving_reader{false, false, false, false, false, true},
+    limited_writer{true, false, true, false}, stranger{false, false, false, true},
+    downgrading_writer{true, false, false, false, true}, starving_reader{false, false, false, false, false, true},
     starving_limited_reader{false, false, true, false, false, true},
     starving_passing_reader{false, true, false, false, false, true},
     recursive_reader{false, true, false, false, false, false, true},
@@ -178,9 +176,9 @@ int stage(const Role &r, Stage stage, Waiting *w) {
     case Stage::waits: return r.writes ? text->wait_to_write(&lock, w, &l) : text->wait_to_read(&lock, r.passing(), w, &l);
     case Stage::inside:
         if (r.downgrades)
-            text->downgrade(&lock, r.readers_first);
+            text->downgrade(&lock);
         else if (r.writes)
-            text->write_unlock(&lock, r.readers_first);
+            text->write_unlock(&lock);
         else
             return !text->read_unlock(&lock);
         return 0;
@@ -203,21 +201,18 @@ const Configuration configurations[] = {
     {"two writers, a reader with a limit that starves", {writer, writer, starving_limited_reader}},
     {"a writer, a reader, a reader that starves", {writer, reader, starving_reader}},
     {"a writer, two readers that starve, one with a limit", {writer, starving_reader, starving_limited_reader}},
-    {"two writers that let readers go first, such a reader that starves",
-     {stepping_back_writer, stepping_back_writer, starving_passing_reader}},
+    {"two writers, a reader that passes them beside readers, and starves", {writer, writer, starving_passing_reader}},
     {"a writer that becomes a reader, a writer, a reader that starves", {downgrading_writer, writer, starving_reader}},
-    {"a writer that lets readers go first, two such readers", {stepping_back_writer, passing_reader, passing_reader}},
-    {"two writers that let readers go first, a reader that passes them always",
-     {stepping_back_writer, stepping_back_writer, starving_recursive_reader}},
-    {"a writer that lets readers go first, two readers that pass it always",
-     {stepping_back_writer, recursive_reader, recursive_reader}},
-    {"a writer that lets readers go first, such a reader that waits for another one",
-     {stepping_back_writer, awaiting_reader, passing_reader}},
+    {"a writer, two readers that pass it beside readers", {writer, passing_reader, passing_reader}},
+    {"two writers, a reader that passes them always", {writer, writer, starving_recursive_reader}},
+    {"a writer, two readers that pass it always", {writer, recursive_reader, recursive_reader}},
+    {"a writer, two readers that pass it beside readers, one waits for the other",
+     {writer, awaiting_reader, passing_reader}},
     {"two readers, a release that is another's", {reader, reader, stranger}},
     {"a writer that becomes a reader, a writer, a reader", {downgrading_writer, writer, reader}},
     {"two writers that become readers", {downgrading_writer, downgrading_writer}},
-    {"a writer that becomes a reader and lets readers go first, two such readers",
-     {stepping_back_downgrading_writer, passing_reader, passing_reader}},
+    {"a writer that becomes a reader, two readers that pass writers beside readers",
+     {downgrading_writer, passing_reader, passing_reader}},
 };
 
 // Runs the thread on to its next operation, through the ends of stages. False: it is over.
@@ -363,6 +358,8 @@ struct Explorer {
                 result(s, t, 0);
                 break;
             }
+            if (o.word == 0 && word & WRITER && !(word & READERS_TURN))
+                wrong = "a reader sleeps for a writer that is inside, and has not asked for its turn";
             own.asleep = static_cast<int>(o.word);
             own.limited = o.old;
             reach(s);
