@@ -15,6 +15,8 @@ from msgspec.structs import replace
 from linewright.analysis.comparison import Comparison, Side, compared, judge, side_of
 from linewright.analysis.contrast import Contrast
 from linewright.analysis.control import (
+    Floor,
+    WorkLoop,
     contrast_of,
     noise_group_of,
     pool_components,
@@ -58,22 +60,15 @@ class MatrixColumn(Struct, frozen=True, kw_only=True):
     key: Literal["alone", "work", "contended"]
     situation: Situation
     """Of all its cells, but for lines, width and parameters."""
-    placement: str = ""
-    """Topology class of the second CPU, such as ``same_l3``."""
     scale: Literal["ratio", "ns"]
     same: float
     """Below this difference, a share or ns, two costs are called the same."""
-    floor: float = 0.0
-    """What identical machine code differed by in this run; 0 where it is unknown."""
-    pairs: int = 0
-    """Pairs of forms with identical machine code that the floor rests on."""
-    unit_ns: float = 0.0
+    floor: Floor | None
+    """What identical machine code differed by in this run; None where it is unknown."""
+    loop: WorkLoop | None
+    """Of work, how good a measure the loop without an operation is in this run."""
+    unit_ns: float
     """How long one unit of work takes; 0 where it is unknown."""
-    bent: float | None = None
-    """Of work, how far the loop without an operation is from proportional to it in this run, as a
-    share."""
-    spread: float | None = None
-    """And how far its windows are apart, from the 10th to the 90th percentile, as a share."""
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -111,19 +106,14 @@ _KEYS = ("alone", "work", "contended")
 def _column(key: str, own: Sequence[Summary], m: MachineAnswers) -> MatrixColumn:
     example = min(own, key=lambda s: (s.cell.threads, s.cell.work_iters, s.cell.contender_iters))
     exposed, cell = figure_of(example) == "exposed", example.cell
-    floor = m.floors.get(noise_group_of(cell))
-    loop = m.work_loop if cell.work_iters and cell.work == "chain" else None
     return MatrixColumn(
         key=key,
         situation=_column_of(cell),
-        placement=example.placement_class,
         scale="ns" if exposed else "ratio",
         same=QUESTIONS["forms"].same.of(figure_of(example), key == "contended"),
-        floor=floor.size if floor else 0.0,
-        pairs=floor.pairs if floor else 0,
+        floor=m.floors.get(noise_group_of(cell)),
+        loop=m.work_loop if cell.work_iters and cell.work == "chain" else None,
         unit_ns=m.context.unit_ns if m.context else 0.0,
-        bent=loop.nonlinearity if loop else None,
-        spread=loop.spread if loop else None,
     )
 
 

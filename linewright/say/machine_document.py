@@ -99,7 +99,6 @@ def document(m: MachineAnswers, audience: Audience = "everyone") -> Document:
     where = "; linewright advise shows where" * (decision.why == "depends")
     choice = sentence(choice.text + where, cells=choice.cells, basis=choice.basis)
     rows, prices = machine_figures.rows(m, columns), machine_figures.prices(m)
-    floors = [i for floor in m.floors.values() for i in floor.ids]
     whole = document_of(
         machine_id=m.summaries[0].machine_id,
         arch=m.arch,
@@ -117,7 +116,7 @@ def document(m: MachineAnswers, audience: Audience = "everyone") -> Document:
         limits=limits(m),
         missing=_missing(m),
         tables=[
-            *([matrix_table(columns, rows, m.width_bits, floors)] if rows else []),
+            *([matrix_table(columns, rows, m.width_bits)] if rows else []),
             *([price_table(prices)] if prices else []),
         ],
         costs=[*_operation_costs(columns, rows), *_price_costs(prices)],

@@ -43,10 +43,8 @@ def matrix_table(
     columns: Sequence[MatrixColumn],
     rows: Sequence[Row],
     bits: int,
-    controls: Sequence[str] = (),
 ) -> TextTable:
-    """The table without columns that have no figure; the limits say why one has none.  `controls`:
-    the cells that the noise floor rests on."""
+    """The table without columns that have no figure; the limits say why one has none."""
     entries = [(key, entry) for row in rows for key, entry in row.entries.items()]
     shown = [c for c in columns if any(e.default for key, e in entries if key == c.key)]
     shared = _shared_name([entry for _, entry in entries])
@@ -69,7 +67,7 @@ def matrix_table(
         ranks=[rank_at(place, "matrix") for place in reversed(range(len(rows)))],
         short_headings=["other" if text == "best other" else text for text in headings],
         legend=_legend(shown, rows),
-        notes=_controls(shown, controls),
+        notes=_controls(shown),
         spoken=[
             _spoken(f"{row_name(row)}, {_where(column)}: {_words(entry, column)}", entry)
             for row in rows
@@ -167,14 +165,17 @@ def _work_length(column: MatrixColumn) -> str:
     return f"{numbers.figure(length, 2)} ns" if length > 0 else f"{units} units"
 
 
-def _controls(shown: Sequence[MatrixColumn], cells: Sequence[str]) -> list[Sentence]:
+def _controls(shown: Sequence[MatrixColumn]) -> list[Sentence]:
     """The run's own controls, its noise floor and its loop of work, in one sentence; nothing where
     none was measured."""
-    floors = [f"{numbers.within(c.floor, c.scale)} ({heading(c)})" for c in shown if c.pairs]
+    known = [(c.floor, c) for c in shown if c.floor]
+    floors = [f"{numbers.within(floor.size, c.scale)} ({heading(c)})" for floor, c in known]
+    cells = [i for floor, _ in known for i in floor.ids]
     parts = [f"noise floor: {', '.join(floors)}"] * bool(floors) + [
-        f"work: {numbers.at_most(c.bent)} nonlinear, {numbers.at_most(c.spread)} spread"
+        f"work: {numbers.at_most(c.loop.nonlinearity)} nonlinear, "
+        f"{numbers.at_most(c.loop.spread)} spread"
         for c in shown
-        if c.bent is not None and c.spread is not None
+        if c.loop
     ]
     text = "; ".join(parts)
     basis = "cells" if cells else "run"
