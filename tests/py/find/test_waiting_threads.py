@@ -77,7 +77,7 @@ class Machine:
     away_ns: int = 0
     """The host takes each CPU away for so long, three times of four."""
     told_ns: int = NEVER
-    """Changes of tasks are told until then."""
+    """Changes of tasks are reported until then."""
     holder: dict[int, Thread | None] = field(default_factory=lambda: {0: None, 1: None})
     offs: list[Off] = field(default_factory=list)
     ticks: list[tuple[int, int]] = field(default_factory=list)
@@ -360,9 +360,9 @@ def leaves(after_ns: int) -> list[Off]:
         (far_apart(), leaves(-FAR // 2), NEVER, "undecided"),
     ],
     ids=[
-        "nothing happens in between", "a CPU's timer is late", "it would not be told",
+        "nothing happens in between", "a CPU's timer is late", "it would not be seen",
         "it leaves its CPU in between", "it leaves it later",
-        "it left it just before, so that another time would not be told",
+        "it left it just before, so that another time would not be seen",
     ],
 )  # fmt: skip
 def test_who_was_met_before_runs_on_unless(ticks, offs, told_ns: int, answer: str) -> None:
