@@ -80,7 +80,7 @@ class SamplerOutput:
 
     @property
     def tasks_told_ns(self) -> int:
-        """Until when every change of tasks was told."""
+        """Until when every change of tasks was reported."""
         if self.end is None or self.end.lost:
             return 0
         return self.end.tasks_told_ns or self.start.time_ns + self.end.elapsed_ns

@@ -45,7 +45,7 @@ _SITE_STAYS = {"one_cpu": ", on one CPU alone", "by_turns": ", by CPUs in turns"
 
 PARTS = {
     "preempted": "while the thread that they wait for was preempted",
-    "turn": "while the thread whose turn it was had been preempted in the queue",
+    "turn": "while the thread whose turn had come was preempted in the queue",
     "asleep": "while it was asleep",
     "off": "while it was off its CPU, preempted or asleep",
     "running": "while it ran, as none that could have it was off its CPU",

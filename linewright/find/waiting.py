@@ -14,8 +14,8 @@ it follows from where the others are:
 * Where no thread that could have it is off its CPU, one that runs elsewhere has it, if only one
   thread at a time is ever met at that code.  CPUs' samples of one tick are not of one instant: a
   thread that was met before the waiting one, or after it, ran then, too, where no change of tasks
-  was told of it in between, and its CPU's timer fired when it was due before and after.  (One that
-  fires late says that a virtual CPU itself was away, or interrupts were off.)
+  was reported of it in between, and its CPU's timer fired when it was due before and after.  (One
+  that fires late says that a virtual CPU itself was away, or interrupts were off.)
 * Where each waiting thread wants another value than all others, a queue is called in turn, and
   where all that run are in the loop, the turn is that of one that is off its CPU, though all of
   those were in the loop, too.
@@ -72,7 +72,7 @@ PUNCTUAL_NS = 20_000
 """By how much a CPU's timer may miss its period. Of 2,628 ticks of a virtual machine, 98 in 100
 missed it by less than 10 us, the others by up to 4 ms."""
 OFF_EVERY_NS = 100_000
-"""One change of tasks of a thread within this time is told (find/timers.cpp)."""
+"""One change of tasks of a thread within this time is reported (find/timers.cpp)."""
 NEVER = 1 << 63
 
 _WordPlace = Literal["waits", "at", "kernel", "elsewhere"]
