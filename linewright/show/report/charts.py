@@ -20,6 +20,8 @@ LABEL_PX = 190
 """Room for what stands beside a bar."""
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 DASHES = [[1, 0], [6, 4], [2, 3], [10, 4, 2, 4], [4, 2], [12, 6]]
+DASH_PX = 24
+"""Length of a stroke in a legend: each of these is whole in it."""
 PLAIN = ".6~g"
 """Numbers on axes: no exponent below a million."""
 REACH = 5.0
@@ -394,7 +396,7 @@ def _tip(fields: Iterable[tuple[str, str]]) -> list[alt.Tooltip]:
 
 
 def _dash(axis: Axis) -> alt.StrokeDash:
-    legend = _legend(axis.places, symbolType="stroke")
+    legend = _legend(axis.places, symbolType="stroke", symbolSize=DASH_PX**2)
     scale = alt.Scale(
         domain=axis.places, range=[DASHES[n % len(DASHES)] for n in range(len(axis.places))]
     )

@@ -104,6 +104,15 @@ def unreadable(page: Page) -> list[str]:
     )
 
 
+def strokes(page: Page) -> list[list[float]]:
+    """Of each dashed stroke of a legend: its length, and that of its pattern."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll(".role-legend-symbol path[stroke-dasharray]")]
+          .map((path) => [path.getBBox().width,
+            path.getAttribute("stroke-dasharray").split(",").reduce((a, b) => a + Number(b), 0)])"""
+    )
+
+
 def cut_captions(page: Page) -> list[str]:
     """Captions of tables that reach beyond what is shown of the table."""
     return page.evaluate(
@@ -264,6 +273,7 @@ def use(report: str, hostile: str, folder: Path) -> dict:
         answer["unreadable, narrow"] = unreadable(watched.page)
         answer["captions, narrow"] = cut_captions(watched.page)
         answer["bars, narrow"] = bars(watched.page)
+        answer["strokes"] = strokes(watched.page)
         answer["said, narrow"] = watched.said
         narrow.close()
 

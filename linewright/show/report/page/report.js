@@ -50,7 +50,7 @@
     const config = structuredClone(data.themes[colours]), room = chart.clientWidth - (above ? 0 : left);
     // Where there is room for one part at least, as many as there is room for; else all in a row to scroll along.
     if (spec.usermeta.abreast) spec.columns = Math.floor(room / spec.usermeta.abreast) || undefined;
-    config.legend.columns = Math.max(1, Math.floor(room / (36 + 7 * spec.usermeta.legend)));
+    config.legend.columns = Math.max(1, Math.floor(room / (50 + 7 * spec.usermeta.legend)));
     const made = await vegaEmbed(chart, spec, {
       actions: false, renderer: "svg", ast: true, config, logLevel: 1, tooltip: { theme: "custom" }, mode: "vega-lite",
     });

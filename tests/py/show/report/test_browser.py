@@ -87,6 +87,12 @@ def test_every_text_of_a_chart_can_be_read(width, seen):
     assert seen[f"unreadable, {width}"] == []
 
 
+def test_dashes_of_a_legend_can_be_told_apart(seen):
+    """Each shows its pattern at least once."""
+    dashed = [(length, pattern) for length, pattern in seen["strokes"] if pattern > 1]
+    assert dashed and [pair for pair in dashed if pair[0] < pair[1]] == []
+
+
 def test_no_caption_of_a_table_is_cut(seen):
     assert seen["captions, narrow"] == []
 
