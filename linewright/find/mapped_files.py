@@ -111,7 +111,7 @@ class Files:
         its name still leads to it."""
         self._here.clear()
         for path, (file, stays, inode) in self._places.items():
-            if stays != file and self._stat(file) == inode:
+            if stays and stays != file and self._stat(file) == inode:
                 os.close(int(stays.rpartition("/")[2]))
                 self._places[path] = file, "", inode
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from linewright.find import mapped_files
 from linewright.find.line_words import note_text
 from linewright.find.mapped_files import Files
 from linewright.find.names import Names
@@ -135,6 +136,18 @@ def test_a_file_that_goes_during_the_run_is_named_or_missed_in_words(
     gone = {} if seen != "never" else {str(program): "replaced"}
     assert spaces.store.left_out == gone
     assert not gone or "replaced or deleted" in note_text(note("replaced", str(program)))
+
+
+def test_files_beyond_those_held_open_are_read_by_their_names(running, monkeypatch) -> None:
+    monkeypatch.setattr(mapped_files, "MOST_OPEN", 0)
+    spaces, lines = Spaces(Files()), mapped(running.pid)
+    for line in lines:
+        spaces.take(line)
+    spaces.store.look_anew()
+    code = next(m for m in lines if m.executable and "server" in m.path)
+    inside = range(code.start, code.start + code.length, 4)
+    assert "old_work" in {Names(spaces).name(running.pid, at).function for at in inside}
+    assert spaces.store.left_out == {}
 
 
 def test_two_files_of_one_path_keep_their_names_apart(replaced, tmp_path) -> None:
