@@ -148,7 +148,8 @@ def _for_true_sharing(line: Hot) -> str:
     """Padding cannot help: several threads want the same bytes."""
     sites = line.sites
     all_ = sum(s.share or s.accesses for s in sites)
-    roles = {s.role for s in sites if (s.share or s.accesses) >= SEEN * all_}
+    often = [s for s in sites if (s.share or s.accesses) >= SEEN * all_]
+    roles = {s.role for s in often}
     atomics = [s.instruction for s in sites if s.access == "atomic"]
     if use := lock_use(sites):
         return use
@@ -162,6 +163,8 @@ def _for_true_sharing(line: Hot) -> str:
         return "counted_uses" if raised else "countdown"
     if roles & {"retries", "waits"}:  # a sequence lock's readers wait, too, while one writes
         return "retries" if any(s.role == "retries" for s in sites) else "waits"
+    if any(s.instruction.startswith(_EXCHANGES) for s in often):
+        return "fought"  # a lock's word, say: added to, and taken where it had a certain value
     if "old value" in roles:
         return "numbers"
     if any(instruction.startswith(_COUNTING) for instruction in atomics):

@@ -355,6 +355,18 @@ def test_an_addition_whose_old_value_is_used_is_no_counter() -> None:
     assert remedy(hot(instruction="ldaddal")).startswith("Count per CPU")
 
 
+@pytest.mark.parametrize(("share", "said"), [(0.3, "Do fewer"), (0.02, "Take several numbers")])
+def test_a_word_that_is_taken_as_well_counts_nothing(share: float, said: str) -> None:
+    """Rust's RwLock without debug information: a compare-and-swap locks, an addition unlocks."""
+    added = hot(instruction="lock xadd", role="old value")
+    (site,) = added.sites
+    sites = [
+        msgspec.structs.replace(site, share=1 - share),
+        msgspec.structs.replace(site, instruction="lock cmpxchg", role="", share=share),
+    ]
+    assert remedy(msgspec.structs.replace(added, sites=sites)).startswith(said)
+
+
 def test_a_wait_is_no_reader() -> None:
     line = hot(instruction="mov", access="read", role="waits")
     assert remedy(line).startswith("Let the waiting threads look less often")
