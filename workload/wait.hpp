@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // How a thread waits for another: it polls, by the hint and with the back-off of LINEWRIGHT_WAIT, and after a number of polls in vain it yields its CPU
-// between them. A back-off's longer waits count as so many polls as they are first waits long: a thread gives up its CPU after as much time, however
-// its waits grow.
+// between them. A wait of the back-off counts as its length divided by that of the first wait, in polls: the time before a thread yields does not
+// depend on how its waits grow.
 #pragma once
 
 #include <linewright/wait.h>

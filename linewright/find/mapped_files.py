@@ -14,6 +14,7 @@ from collections.abc import Callable
 from io import BytesIO
 from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from elftools.common.exceptions import ELFError
@@ -47,12 +48,26 @@ def is_file(mapping: Map) -> bool:
     return mapping.inode > 0 and mapping.path.startswith("/") and not mapping.path.startswith(none)
 
 
+class _Place(NamedTuple):
+    """Where the file of a mapping is read."""
+
+    file: str = ""
+    """Its name, where that leads to it."""
+    inode: int = 0
+    fd: int = -1
+    """What holds it open, or -1."""
+
+    @property
+    def held(self) -> str:
+        """A path to it that stays as long as this process runs, or empty."""
+        return f"/proc/{os.getpid()}/fd/{self.fd}" if self.fd >= 0 else ""
+
+
 class Files:
     """Files of this machine, as the sampled processes see them."""
 
     def __init__(self) -> None:
-        self._places: dict[str, tuple[str, str, int]] = {}
-        """By path: where its file is read, a path to it that stays, and its number."""
+        self._places: dict[str, _Place] = {}
         self._inodes: dict[str, int] = {}
         self._here: dict[str, str] = {}
         self.left_out: dict[str, str] = {}
@@ -68,14 +83,14 @@ class Files:
         if self._inodes.setdefault(path, line.inode) != line.inode:
             path += f" (inode {line.inode})"  # another process mapped another file of this name
         held = line.executable or (line.writable and not line.shared)
-        if held and not self._places.get(path, ("",))[0]:
+        place = self._places.get(path, _Place())
+        if held and not (place.file or place.held):
             self._places[path] = self._place(line)
         return line if path == line.path else msgspec.structs.replace(line, path=path)
 
-    def _place(self, line: Map) -> tuple[str, str, int]:
-        """Where the mapped file is read, held open too, and its number. Its path may lead to
-        another file by now (it was replaced), or here (the process is in a container). Empty where
-        only another file can be reached."""
+    def _place(self, line: Map) -> _Place:
+        """The mapped file, held open. Its path may lead to another file by now (it was replaced),
+        or here (the process is in a container). Empty where only another file can be reached."""
         path, proc = line.path, f"/proc/{line.pid}"
         with contextlib.suppress(OSError):
             own = "/proc/self"
@@ -88,32 +103,31 @@ class Files:
                     begin, span = _span(line)
                     file += span
                 if os.stat(file).st_ino == line.inode:
-                    return self._opened(file, line.path)
+                    return self._opened(file, line.path, line.inode)
         # Some file systems number a file otherwise in a mapping.
         with contextlib.suppress(OSError):
             build = build_id(_head(f"{proc}/mem", begin)) if begin else ""
             if build and build == build_id(_head(path, 0)):
-                return self._opened(path, line.path)
-        return "", "", 0
+                return self._opened(path, line.path, os.stat(path).st_ino)
+        return _Place()
 
-    def _opened(self, file: str, plain: str) -> tuple[str, str, int]:
+    def _opened(self, file: str, plain: str, inode: int) -> _Place:
         """By its plain path, beside which its debug information lies, where that leads to it; a
         program may be deleted before it is named, as by `go run`."""
-        stays, number = "", os.stat(file).st_ino
+        fd = -1
         with contextlib.suppress(OSError):
             if file != plain or len(self._places) < MOST_OPEN:
                 fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-                stays = f"/proc/{os.getpid()}/fd/{fd}"
-        return (file if file == plain else stays), stays, number
+        return _Place(file if file == plain else "", inode, fd)
 
     def look_anew(self) -> None:
         """Before names are asked for: where each file is read now, and held open no longer where
         its name still leads to it."""
         self._here.clear()
-        for path, (file, stays, inode) in self._places.items():
-            if stays and stays != file and self._stat(file) == inode:
-                os.close(int(stays.rpartition("/")[2]))
-                self._places[path] = file, "", inode
+        for path, place in self._places.items():
+            if place.held and place.file and self._stat(place.file) == place.inode:
+                os.close(place.fd)
+                self._places[path] = place._replace(fd=-1)
 
     def lies_at(self, path: str, file: str) -> None:
         """Where a file is read whose path cannot be written as text."""
@@ -129,12 +143,12 @@ class Files:
         """The same, where its name may have gone or lead to another one since it was mapped."""
         if path not in self._places:
             return path
-        file, stays, inode = self._places[path]
-        if file and self._stat(file) == inode:
-            return file
-        if not stays:
+        place = self._places[path]
+        if place.file and self._stat(place.file) == place.inode:
+            return place.file
+        if not place.held:
             self.left_out[path] = "replaced"
-        return stays
+        return place.held
 
     def ask_java(self, pid: int) -> bool:
         """Have a Java machine that still runs list its methods in /tmp (JDK 17 or later)."""
@@ -173,9 +187,9 @@ class RemoteFiles(Files):
         )
         self._known: dict[str, tuple[str, int]] = {}
 
-    def _place(self, line: Map) -> tuple[str, str, int]:
+    def _place(self, line: Map) -> _Place:
         """It is fetched by its path; processes of another machine are not asked."""
-        return line.path, "", line.inode
+        return _Place(line.path, line.inode)
 
     def ask_java(self, pid: int) -> bool:
         return False

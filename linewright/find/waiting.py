@@ -27,6 +27,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
@@ -114,10 +115,9 @@ class MachineTick(NamedTuple):
         return self.length_ns <= LONGEST_TURN_NS
 
 
-def machine_ticks(
-    ticks: Sequence[tuple[int, int]], uses: Sequence[WordUse], period_ns: int
-) -> Iterator[MachineTick]:
-    """Tick by tick: the times and CPUs at which timers fired, and the samples; both in order."""
+def machine_ticks(ticks: Sequence[tuple[int, int]], period_ns: int) -> Iterator[MachineTick]:
+    """The ticks of a run, without samples: from the times and CPUs at which timers fired, in
+    order."""
     times = np.array([time for time, _ in ticks], np.int64)
     cpu_of = np.array([cpu for _, cpu in ticks])
     due = np.zeros(len(times), bool)
@@ -126,15 +126,22 @@ def machine_ticks(
         before = np.abs(np.diff(times[own]) - period_ns) <= PUNCTUAL_NS
         due[own[1:-1]] = before[:-1] & before[1:]
     begins = np.flatnonzero(np.diff(tick_numbers(times, period_ns), prepend=-1))
-    cpus, at = len(np.unique(cpu_of)), 0
+    cpus = len(np.unique(cpu_of))
     for begin, end in zip(begins, [*begins[1:], len(times)], strict=True):
-        first = at
-        while at < len(uses) and uses[at].time_ns <= times[end - 1]:
-            at += 1
         yield MachineTick(
-            int(times[begin]), len(np.unique(cpu_of[begin:end])) == cpus, list(uses[first:at]),
+            int(times[begin]), len(np.unique(cpu_of[begin:end])) == cpus, [],
             int(times[end - 1]), bool(due[begin:end].all()),
         )  # fmt: skip
+
+
+def with_uses(ticks: Iterable[MachineTick], uses: Sequence[WordUse]) -> Iterator[MachineTick]:
+    """Ticks with the samples of each, in order."""
+    at = 0
+    for tick in ticks:
+        first = at
+        while at < len(uses) and uses[at].time_ns <= tick.last_ns:
+            at += 1
+        yield tick._replace(uses=list(uses[first:at]))
 
 
 def waits_of(gathered: SamplerOutput, addresses: Addresses) -> list[Wait]:
@@ -158,7 +165,6 @@ class _Waits:
         self._decoder, self._names = gathered.decoder, names
         self._loops: dict[tuple[int, int], WaitLoop | None] = {}
         self._offs = sorted(gathered.offs, key=lambda off: off.time_ns)
-        self._ticks = sorted(gathered.ticks)
         self._words: dict[int, tuple[Key, bool, int | None]] = {}
         self._at: dict[int, Key] = {}
         self._loads: dict[Key, Counter[Operand]] = defaultdict(Counter)
@@ -217,11 +223,17 @@ class _Waits:
             sample, address = self._example[key]
             yield wait, sample, self._loads[key].most_common(1)[0][0], address
 
+    @cached_property
+    def _ticks(self) -> list[MachineTick]:
+        """Of the whole run, put together once for all its words."""
+        gathered = self._gathered
+        return list(machine_ticks(sorted(gathered.ticks), gathered.start.period_ns))
+
     def _of(self, key: Key) -> Iterator[MachineTick]:
         """The run as seen from a word, tick by tick: of the threads that may use it."""
         samples = enumerate(self._samples)
         uses = [self._use(number, key) for number, s in samples if _reaches(key, s.pid)]
-        return machine_ticks(self._ticks, uses, self._gathered.start.period_ns)
+        return with_uses(self._ticks, uses)
 
     def _use(self, number: int, key: Key) -> WordUse:
         s = self._samples[number]

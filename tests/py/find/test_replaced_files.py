@@ -94,6 +94,12 @@ def mapped(pid: int) -> list[Map]:
     return found
 
 
+def functions_of(names: Names, code: Map) -> set[str]:
+    """What the addresses of a mapping are named."""
+    inside = range(code.start, code.start + code.length, 4)
+    return {names.name(code.pid, at).function for at in inside}
+
+
 def test_a_program_whose_file_was_replaced_is_named_by_the_old_one(
     sampling, replaced, found
 ) -> None:
@@ -130,8 +136,7 @@ def test_a_file_that_goes_during_the_run_is_named_or_missed_in_words(
         step()
     spaces.store.look_anew()
     code = next(m for m in lines if m.executable and m.path == str(program))
-    names, inside = Names(spaces), range(code.start, code.start + code.length, 4)
-    functions = {names.name(running.pid, at).function for at in inside}
+    functions = functions_of(Names(spaces), code)
     assert "new_work" not in functions and ("old_work" in functions) == (seen != "never")
     gone = {} if seen != "never" else {str(program): "replaced"}
     assert spaces.store.left_out == gone
@@ -145,8 +150,7 @@ def test_files_beyond_those_held_open_are_read_by_their_names(running, monkeypat
         spaces.take(line)
     spaces.store.look_anew()
     code = next(m for m in lines if m.executable and "server" in m.path)
-    inside = range(code.start, code.start + code.length, 4)
-    assert "old_work" in {Names(spaces).name(running.pid, at).function for at in inside}
+    assert "old_work" in functions_of(Names(spaces), code)
     assert spaces.store.left_out == {}
 
 
@@ -161,8 +165,7 @@ def test_two_files_of_one_path_keep_their_names_apart(replaced, tmp_path) -> Non
         names, seen = Names(spaces), []
         for pid in pids:
             code = next(m for m in mapped(pid) if m.executable and "server" in m.path)
-            inside = range(code.start, code.start + code.length, 4)
-            seen.append({names.name(pid, at).function for at in inside})
+            seen.append(functions_of(names, code))
         second.kill()
     assert "old_work" in seen[0] and "new_work" not in seen[0]
     assert "new_work" in seen[1] and "old_work" not in seen[1]
@@ -241,11 +244,7 @@ def test_programs_in_memory_and_with_the_kernels_word_in_their_name_are_named(tm
                 spaces.take(line)
             names = Names(spaces)
             codes = [m for m in lines if m.executable and "server" in m.path]
-            seen = {
-                names.name(process.pid, at).function
-                for code in codes
-                for at in range(code.start, code.start + code.length, 4)
-            }
+            seen = {name for code in codes for name in functions_of(names, code)}
         finally:
             process.kill()
     assert "old_work" in seen

@@ -17,7 +17,7 @@ import pytest
 from linewright.find.result_document import PARTS, REMEDIES, waiting_topic
 from linewright.find.results import Result, Wait, WaitAnswer
 from linewright.find.stream import Off
-from linewright.find.waiting import NEVER, MachineTick, WordUse, judge, machine_ticks
+from linewright.find.waiting import NEVER, MachineTick, WordUse, judge, machine_ticks, with_uses
 
 FAR = 60_000
 """Time between the samples of one tick, in ns: more than words take that are passed on quickly."""
@@ -107,7 +107,7 @@ class Machine:
                     ticks[cpu] = (now - behind_ns) // TICK + 1
         counts = any(t.gives_up_ns for t in self.threads)
         offs = [off for off in self.offs if off.time_ns <= self.told_ns]
-        seen = machine_ticks(self.ticks, self.uses, TICK)
+        seen = with_uses(machine_ticks(self.ticks, TICK), self.uses)
         return judge(seen, offs, {}, counts, len(self.uses), self.told_ns)
 
     def leave(self, t: Thread, now: int, preempted: bool) -> None:
@@ -372,7 +372,7 @@ def test_who_was_met_before_runs_on_unless(ticks, offs, told_ns: int, answer: st
 def test_a_timer_is_punctual_between_two_of_its_periods() -> None:
     late = [0, 1, 2, 3.3, 4, 5, 6]
     ticks = [(int(at * TICK), 0) for at in late] + [(at * TICK, 1) for at in range(7)]
-    seen = list(machine_ticks(sorted(ticks), [], TICK))
+    seen = list(machine_ticks(sorted(ticks), TICK))
     assert [tick.punctual for tick in seen if tick.whole] == [
         False,
         True,
