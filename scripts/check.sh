@@ -5,7 +5,7 @@
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-parts=(python-format python-lint c-format shell workflows lengths imports openings words documentation subjects c-lint)
+parts=(python-format python-lint c-format shell workflows lengths imports names openings words documentation subjects c-lint)
 named=(c-paths)
 PATH=$root/.venv/bin:$PATH
 
@@ -25,6 +25,7 @@ part() { # part NAME
         workflows) check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml ;;
         lengths) python scripts/check/function_length.py ;;
         imports) lint-imports --no-cache ;;
+        names) python -m pytest -q -p no:cacheprovider tests/py/packaging/test_names.py ;;
         openings) python scripts/check/openings.py ;;
         words) python scripts/check/words.py ;;
         # Pages that are run as a whole want what the builds make: they are pytest's.

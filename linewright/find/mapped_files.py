@@ -48,7 +48,7 @@ def is_file(mapping: Map) -> bool:
     return mapping.inode > 0 and mapping.path.startswith("/") and not mapping.path.startswith(none)
 
 
-class _Place(NamedTuple):
+class _FileSource(NamedTuple):
     """Where the file of a mapping is read."""
 
     file: str = ""
@@ -67,7 +67,7 @@ class Files:
     """Files of this machine, as the sampled processes see them."""
 
     def __init__(self) -> None:
-        self._places: dict[str, _Place] = {}
+        self._places: dict[str, _FileSource] = {}
         self._inodes: dict[str, int] = {}
         self._here: dict[str, str] = {}
         self.left_out: dict[str, str] = {}
@@ -83,12 +83,12 @@ class Files:
         if self._inodes.setdefault(path, line.inode) != line.inode:
             path += f" (inode {line.inode})"  # another process mapped another file of this name
         held = line.executable or (line.writable and not line.shared)
-        place = self._places.get(path, _Place())
+        place = self._places.get(path, _FileSource())
         if held and not (place.file or place.held):
             self._places[path] = self._place(line)
         return line if path == line.path else msgspec.structs.replace(line, path=path)
 
-    def _place(self, line: Map) -> _Place:
+    def _place(self, line: Map) -> _FileSource:
         """The mapped file, held open. Its path may lead to another file by now (it was replaced),
         or here (the process is in a container). Empty where only another file can be reached."""
         path, proc = line.path, f"/proc/{line.pid}"
@@ -109,16 +109,16 @@ class Files:
             build = build_id(_head(f"{proc}/mem", begin)) if begin else ""
             if build and build == build_id(_head(path, 0)):
                 return self._opened(path, line.path, os.stat(path).st_ino)
-        return _Place()
+        return _FileSource()
 
-    def _opened(self, file: str, plain: str, inode: int) -> _Place:
+    def _opened(self, file: str, plain: str, inode: int) -> _FileSource:
         """By its plain path, beside which its debug information lies, where that leads to it; a
         program may be deleted before it is named, as by `go run`."""
         fd = -1
         with contextlib.suppress(OSError):
             if file != plain or len(self._places) < MOST_OPEN:
                 fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-        return _Place(file if file == plain else "", inode, fd)
+        return _FileSource(file if file == plain else "", inode, fd)
 
     def look_anew(self) -> None:
         """Before names are asked for: where each file is read now, and held open no longer where
@@ -187,9 +187,9 @@ class RemoteFiles(Files):
         )
         self._known: dict[str, tuple[str, int]] = {}
 
-    def _place(self, line: Map) -> _Place:
+    def _place(self, line: Map) -> _FileSource:
         """It is fetched by its path; processes of another machine are not asked."""
-        return _Place(line.path, line.inode)
+        return _FileSource(line.path, line.inode)
 
     def ask_java(self, pid: int) -> bool:
         return False
