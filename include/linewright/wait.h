@@ -117,9 +117,9 @@ LW__WAIT_WIDTH(64)
 LW_API uint32_t lw_park_while_u32(const uint32_t *word, uint32_t unwanted);
 LW_API void lw_park_until_u32(const uint32_t *word, uint32_t expected);
 
-/* Wakes all threads that sleep in lw_park_…() on the word, all of which look again. A full barrier and a load where none sleeps; words share
- * their counts of sleepers, so now and then a system call for none. The word's memory may be gone, but then another's sleeper may wake to
- * look once more. */
+/* Wakes all threads that sleep in lw_park_…() on the word, all of which load it again. A full barrier and a load where none sleeps; words share
+ * their counts of sleepers, so now and then a system call for none. The word's memory may be gone, but then another's sleeper may wake for
+ * one more load. */
 LW_API void lw_unpark_u32(const uint32_t *word);
 
 /* ---- back-off ---- */

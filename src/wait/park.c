@@ -23,7 +23,7 @@ static uint32_t *sleepers_of(const uint32_t *word)
     return &buckets[(mixed >> 32) % LW_PARK_BUCKETS].sleepers;
 }
 
-/* The word, once it is something else or the choice's time is over; looks ever farther apart, since each takes the line from who has it,
+/* The word, once it is something else or the choice's time is over; polls ever farther apart, since each takes the line from who has it,
  * but not so far that the wait grows by much. */
 static uint32_t spin(const uint32_t *word, uint32_t unwanted)
 {

@@ -6,12 +6,23 @@ extern "C" {
 #include "wait/hints.h"
 }
 
+// The linker puts this one before the library's: it counts the rounds of the thread.
+static thread_local uint64_t rounds;
+extern "C" {
+void __real_lw__relax_chosen(uint32_t chosen);
+void __wrap_lw__relax_chosen(uint32_t chosen) {
+    ++rounds;
+    __real_lw__relax_chosen(chosen);
+}
+}
+
 #include <gtest/gtest.h>
 
 #include <sys/auxv.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <climits>
@@ -374,6 +385,22 @@ TEST_F(Wait, a_round_is_measured_for_each_choice) {
         EXPECT_EQ(lw_wait_round_ps(), lw_wait_round_ps()) << "once";
         lw_relax_ns(0);
         lw_relax_ns(500);
+    }
+}
+
+TEST_F(Wait, a_wait_is_the_nearest_number_of_rounds_and_one_at_least) {
+    for (const std::string &setting : settings()) {
+        choose(setting);
+        if (lw_wait_word == 0)
+            continue; // the usual hint is executed in place
+        const uint64_t round = lw_wait_round_ps();
+        for (uint64_t ns :
+             {uint64_t{0}, uint64_t{50}, uint64_t{1999}, 7 * round / 2000, 9 * round / 2500, 3 * round / 1000}) {
+            rounds = 0;
+            lw_relax_ns(static_cast<uint32_t>(ns));
+            EXPECT_EQ(rounds, std::max<uint64_t>(1, (ns * 1000 + round / 2) / round))
+                << setting << ", " << ns << " ns of " << round;
+        }
     }
 }
 
