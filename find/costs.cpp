@@ -38,12 +38,17 @@ constexpr std::size_t kept = 1 << 15;
 // A program with much code loses more by an interrupt than one that uses much memory (in virtual machines: whether the CPU
 // forgets instructions or branches was not told apart). So each place has a branch of its own, which is always decided
 // alike.
-constexpr std::size_t functions = 128, branches = 64;
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+// No time is taken there, and with the sanitizer's checks all of them take a minute to compile.
+constexpr std::size_t functions = 2;
+#else
+constexpr std::size_t functions = 128;
+#endif
+constexpr std::size_t branches = 64;
 
 using Places = std::uint64_t (*)(std::uint64_t value, const volatile std::uint64_t *words);
 
-template <std::size_t at>
-[[gnu::always_inline]] inline void place(std::uint64_t &value, const volatile std::uint64_t *words) {
+[[gnu::always_inline]] inline void place(std::uint64_t &value, const volatile std::uint64_t *words, std::size_t at) {
     if (words[at * 13 % branches])
         value += at;
     else
@@ -53,7 +58,7 @@ template <std::size_t at>
 
 template <std::size_t number> std::uint64_t some_places(std::uint64_t value, const volatile std::uint64_t *words) {
     [&]<std::size_t... at>(std::index_sequence<at...>) {
-        (place<number * branches + at>(value, words), ...);
+        (place(value, words, number * branches + at), ...);
     }(std::make_index_sequence<branches>{});
     return value;
 }
