@@ -64,7 +64,7 @@ SHORTER = (
 RUN_WHOLE = ("docs/users/first-fix.md",)
 """Pages whose lines need those before them: docs/test_examples.py runs them as a script."""
 TABLE_ROWS = ("#", "form", "stadd", "ldadd,none", "prfm_keep_stadd,none")
-CALIBRATED_FORMS = ("lock_add", "lock_xadd", "xchg", "cmpxchg_loop_guess_first")
+CALIBRATED_FORMS = ("lock_add", "cmpxchg_loop_guess_first")
 """A test has less patience and fewer CPUs than a reader."""
 ELSEWHERE = (
     r"nothing to (try|switch): on x86_64 each|for (arm64|i386): not found \(build it"
