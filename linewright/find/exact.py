@@ -114,7 +114,8 @@ def run(plugin: Path, command: Sequence[str], output: TextIO | None = None) -> t
     prints to `output`, without one to our standard output."""
     program = shutil.which(command[0])
     if program is None:
-        raise UserError(f"cannot run {command[0]}: no such program", "find")
+        allowed = "allowed: the path of a program, or its name in PATH"
+        raise UserError(f"cannot run {command[0]}: no such program", "find", allowed)
     arch = _arch_of(program)
     emulator = shutil.which(EMULATORS[arch])
     if emulator is None:

@@ -111,16 +111,16 @@ def find_library(arch: str = "") -> Path:
 
 def find_program(name: str) -> str:
     """The program's path, as a shell would find it."""
+    allowed = "allowed: the path of a program, or its name in PATH"
     if not name:
-        raise UserError("no program named", "PROGRAM")
+        raise UserError("no program named", "PROGRAM", allowed)
     found = shutil.which(name)
     if found:
         return found
     if os.sep in name and Path(name).exists():
-        raise UserError(
-            f"{'a directory' if Path(name).is_dir() else 'not executable'}: {name}", "PROGRAM"
-        )
-    raise UserError(f"no such program: {name}", "PROGRAM")
+        what = "a directory" if Path(name).is_dir() else "not executable"
+        raise UserError(f"{what}: {name}", "PROGRAM", allowed)
+    raise UserError(f"no such program: {name}", "PROGRAM", allowed)
 
 
 def gained_rights(program: str) -> str:

@@ -77,7 +77,11 @@ def find(
         ),
     ] = None,
     fail_new: Annotated[
-        bool, typer.Option("--fail-new", help="Exit 1 where lines are new, or any without one.")
+        bool,
+        typer.Option(
+            "--fail-new",
+            help="Exit 1 where lines are new; without --baseline, where any line travels.",
+        ),
     ] = False,
 ) -> int:
     """Find the cache lines of a program that travel between its threads, without performance
