@@ -206,7 +206,10 @@ class Watcher:
     def _touch(self, watch: Watch, round_: _Round) -> _Touched | None:
         """By the instruction, else as far as the watchpoint tells; None where the instruction's
         only access was elsewhere: a processor may name a second watchpoint beside the one that was
-        met, which is the other thread's."""
+        met, which is the other thread's. None, too, of the kernel's reads: each sample follows the
+        frame pointers, and the register for them may hold the address of any data."""
+        if watch.reads and not watch.registers:
+            return None
         pid = self._pid_of.get(watch.tid, round_.pid)
         wanted = -1 if self._arch == "arm64" else 0  # arm64 stops before the access, x86 behind it
         elsewhere = False

@@ -53,7 +53,8 @@ def gathered(
             pid, tid = threads[n % len(threads)]
             where = dict(pid=pid, tid=tid, cpu=0, ip=BASE + (4 if code == ADD else 3), bits=64)
             yield from encoded(Sample(time_ns=n, registers=registers(tid), **where))
-        yield from encoded(*answer(sent))
+        for one in answer(sent):  # what follows from an answer is answered, too
+            yield from encoded(one)
 
     return live.gather(stream(), sent.append), sent
 
@@ -128,6 +129,27 @@ def test_a_hit_counts_where_its_instruction_was(code, registers_there, expected)
     run, _ = gathered([(1, 1), (1, 2)], False, answer, code)
     (line,) = [e for e in run.lines.known.values() if e.watched]
     assert sharing_kind(line.threads.values()) == expected
+
+
+def test_what_the_kernel_reads_is_no_threads_access() -> None:
+    """Two threads store to a word each, whose address the register for frame pointers holds: at
+    each sample the kernel reads that word and the next one, where it looks for a caller."""
+
+    def answer(sent: list[str]) -> Iterator[Watch]:
+        for request in sent:
+            tid, address = map(int, request.split()[2:4])
+            own = DATA + 8 * (tid - 1)
+            if address == own and " w " in request:
+                yield outcome(request, ip=BASE + 3, registers=registers(tid))
+            elif address == own + 8 and " rw " in request:
+                yield outcome(request, ip=0, registers=[])
+            else:
+                yield outcome(request)
+
+    run, sent = gathered([(1, 1), (1, 2)], False, answer)
+    assert any(" rw " in request for request in sent)
+    (line,) = [e for e in run.lines.known.values() if e.watched]
+    assert sharing_kind(line.threads.values()) == "false"
 
 
 @pytest.mark.parametrize("hits", [True, False])
