@@ -37,6 +37,7 @@ from linewright.say.phrases import (
     BETTER,
     all_within_text,
     crossing_text,
+    either,
     instead_text,
     measure_again,
     measure_on,
@@ -58,7 +59,7 @@ INSTEAD = {
     ("fetch_add", "cmpxchg"): ("one_line", "replace a CAS loop by fetch_add"),
 }
 REMEDIES = {
-    PADDED: ("", "give each thread its own line"),
+    PADDED: ("", "give plain adds a line for each thread"),
     READERS: ("", "read under SRCU (fast), not an rwlock"),
 }
 """By what is cheaper than what (forms, or operations): the family that is spoken of, and what to
@@ -89,7 +90,7 @@ def _instead(
     """What is shown to be cheaper than what."""
     for names, (family, do) in texts.items():
         if a := cheaper_instead(m, names, alone=names == COUNTERS):
-            one, other = _either(a.first.figures_ns), _either(a.second.figures_ns)
+            one, other = either(a.first.figures_ns), either(a.second.figures_ns)
             less = numbers.times(a.shown.low, a.shown.high)
             text, cells = f"{do}: {one} vs {other} ns {sharers_of(a.first)} ({less})", a.ids
             if names == READERS:
@@ -97,11 +98,6 @@ def _instead(
                 text += f"; {_updater(updater)}"
                 cells += (updater.id,) if updater else ()
             yield sentence(text, family, cells, ratio=1 / a.contrast.value)
-
-
-def _either(figures: Sequence[float]) -> str:
-    """``14.5``, or of a metastable cell ``25.3 or 103``: no launch costs what lies between."""
-    return " or ".join(numbers.figure(ns) for ns in figures)
 
 
 def _updater(updater: Summary | None) -> str:

@@ -181,6 +181,8 @@ class TableCell(Struct, frozen=True, kw_only=True):
     text: str
     value: float | None = None
     """The plain value, in the column's unit, that the text rounds."""
+    modes: tuple[float, ...] = ()
+    """Of a metastable cell the values that the text rounds: no launch costs what lies between."""
     low: float | None = None
     """Ends of its interval; None where there is none."""
     high: float | None = None
@@ -277,8 +279,8 @@ class Bars(TextTable, frozen=True, kw_only=True, tag_field="block", tag="bars"):
 
     def values_of(self, row: Sequence[str | TableCell]) -> list[float]:
         """What the bars of a row show."""
-        cells = (row[place] for place, _ in self.bars)
-        return [c.value for c in cells if isinstance(c, TableCell) and c.value and c.value > 0]
+        cells = [c for place, _ in self.bars if isinstance(c := row[place], TableCell)]
+        return [v for c in cells for v in c.modes or (c.value,) if v and v > 0]
 
 
 class Selection(Struct, frozen=True, kw_only=True):

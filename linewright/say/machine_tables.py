@@ -326,8 +326,10 @@ def ratio_text(price: Price) -> str:
     fewer launches than a claim needs."""
     if price.reference:
         return "1"
-    doubt = "?" if price.few and price.ratio else ""
-    return f"{in_signs(ratio_words(price))} {doubt}".strip()
+    text = in_signs(ratio_words(price))
+    if not price.compared and text.endswith(" ns") and "–" not in text:
+        return ""  # the cost beside it says the same with a digit more
+    return f"{text} {'?' if price.few and price.ratio else ''}".strip()
 
 
 def in_signs(ratio: str) -> str:

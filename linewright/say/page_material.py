@@ -93,13 +93,13 @@ class CellColumn(Struct, frozen=True, kw_only=True):
 
 
 FIRST_COLUMNS = {
-    "machine": "machine",
-    "operation": "operation",
-    "form": "form",
-    "situation": "situation",
     "issue_median_ns": "median ns",
     "issue_low_ns": "low",
     "issue_high_ns": "high",
+    "form": "form",
+    "situation": "situation",
+    "operation": "operation",
+    "machine": "machine",
     "exposed_median_ns": "exposed ns",
     "batch_p99_ns": "p99 ns",
     "total_mops": "all Mop/s",

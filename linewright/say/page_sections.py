@@ -31,7 +31,7 @@ from linewright.say.document import (
 from linewright.say.explorer import explorer
 from linewright.say.family_sentences import WAITS, list_figures, saving_figures
 from linewright.say.phrases import DISTANCES
-from linewright.say.report_words import chart_text, section_words
+from linewright.say.report_words import BESIDE, MARKS, PLACEBO, PLAIN, chart_text, section_words
 from linewright.say.words import in_english
 from linewright.schema import Cell
 
@@ -110,14 +110,20 @@ NS_TIP = (("ns:q", "ns, median"), *_ends("ns"), ("launches", "launches"), ("rema
 
 def _prices(machines: Sequence[PageMachine]) -> Section | None:
     """The price list of each machine's screen, as bars."""
-    tables = [(m.label, t) for m in machines if (t := m.document.table("prices"))]
+    tables = [
+        (m.label, t)
+        for m in machines
+        if isinstance(t := m.document.table("prices"), Bars) and any(map(t.values_of, t.rows))
+    ]
+    names = {str(row[0]) for _, table in tables for row in table.rows}
     return _section(
         "prices",
         [
-            replace(table, **_apart(machines, "prices", label, "ns per operation"))
+            replace(table, **_apart(machines, "prices", label, "What each remedy costs"))
             for label, table in tables
-            if isinstance(table, Bars) and any(map(table.values_of, table.rows))
         ],
+        beside=BESIDE if any(len(table.bars) > 1 for _, table in tables) else "",
+        plain=PLAIN if any(name.startswith("count: own words") for name in names) else "",
     )
 
 
@@ -179,7 +185,15 @@ def _matrix(machines: Sequence[PageMachine]) -> Section | None:
             broad=True,
         )
 
-    return _section("matrix", _by_machine(machines, rows, draw), [choice])
+    placebo = PLACEBO if any(cell.contender == "placebo" for cell, _ in cells) else ""
+    maps = _by_machine(machines, rows, draw)
+    return _section("matrix", maps, [choice], placebo=placebo, marks=_marks(rows))
+
+
+def _marks(rows: Iterable[Datum]) -> str:
+    """What the signs beside these figures say."""
+    marks = {row["mark"] for row in rows}
+    return "".join(f" {text}" for mark, text in MARKS.items() if mark in marks)
 
 
 def _matrix_row(cell: Cell, row: Datum) -> Datum:
@@ -198,7 +212,8 @@ def _matrix_row(cell: Cell, row: Datum) -> Datum:
 def _explorer(machines: Sequence[PageMachine]) -> Section | None:
     asked = explorer(cell for machine in machines for cell in machine.cells)
     units = unique(numbers.figure(m.answers.contexts[0].unit_ns) for m in machines)
-    return _section("explore", [asked] if asked else [], unit=" or ".join(units))
+    marks = _marks(asked.rows if asked else ())
+    return _section("explore", [asked] if asked else [], unit=" or ".join(units), marks=marks)
 
 
 # ---- core to core ------------------------------------------------------------------------------

@@ -204,6 +204,11 @@ def instead_text(c: Comparison, reverse: bool = False) -> str:
     return f"{numbers.figure(one.ns.median_ns)} instead of {numbers.figure(other.ns.median_ns)} ns"
 
 
+def either(figures: Sequence[float]) -> str:
+    """``14.5``, or of a metastable cell ``25.3 or 103``: no launch costs what lies between."""
+    return " or ".join(map(numbers.figure, figures))
+
+
 def figure_text(ns: float, f: Finding) -> str:
     """A figure of a finding: a time, or what is exposed of it."""
     kind = " with its work" if f.withheld else " exposed" if f.figure == "exposed" else ""
@@ -220,10 +225,7 @@ def shown_text(f: Finding) -> str:
         return ""
     text = default_text(f)
     if best:
-        text = (
-            f"{best.first.form} takes {figure_text(best.first.ns.median_ns, f)}, {best.words()} "
-            f"than {f.default}"
-        )
+        text = f"{_takes(best.first, f)}, {best.words()} than {f.default}"
         others = [r.first.form for r in f.of("cheaper") if r is not best]
         text += (
             f"; {numbers.join(others)} cost{'s' if len(others) == 1 else ''} less than "
@@ -296,7 +298,14 @@ def rate_text(lost: tuple[float, float] | None, name: str) -> str:
 
 def default_text(f: Finding) -> str:
     """What the default takes."""
-    return f"{f.default} takes {figure_text(f.side.ns.median_ns, f)}"
+    return _takes(f.side, f)
+
+
+def _takes(side: Side, f: Finding) -> str:
+    if f.figure == "issue":
+        return f"{side.form} takes {either(side.figures_ns)} ns"
+    between = ", a median between modes" if side.metastable else ""
+    return f"{side.form} takes {figure_text(side.ns.median_ns, f)}{between}"
 
 
 def more_text(judgements: Sequence[Judgement], asked: int = 0) -> str:
@@ -391,13 +400,15 @@ def figure_cell(found: Side) -> TableCell:
     """A cost as a cell of a table, of several modes the first and last as ``25.3~103``; ``?``
     behind that of an unreliable cell. The ends of an interval that says nothing are left out."""
     text = numbers.cost(found.ns.median_ns) + ("~" if found.metastable else "")
-    if found.modes_ns:
-        text = f"{numbers.cost(min(found.modes_ns))}~{numbers.cost(max(found.modes_ns))}"
+    ends = (min(found.modes_ns), max(found.modes_ns)) if found.modes_ns else ()
+    if ends:
+        text = "~".join(map(numbers.cost, ends))
     known = found.ns.confidence > 0 and not found.modes_ns
     low, high = (found.ns.low_ns, found.ns.high_ns) if known else (None, None)
     return TableCell(
         text=text + ("" if found.reliable else "?"),
         value=found.ns.median_ns,
+        modes=ends,
         low=low,
         high=high,
         sign="~" if found.metastable else "",

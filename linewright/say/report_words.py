@@ -19,21 +19,18 @@ _SECTIONS = {
     ),
     "matrix": (
         "The matrix",
-        "Every form at every contention and work length: alone, beside a placebo, and contended "
-        "at each contender spacing. ~ marks metastable cells, whose launches fall into separate "
-        "modes; ? marks unreliable cells.",
+        "Every form at every contention and work length that was measured.{placebo}{marks}",
     ),
     "explore": (
         "Any figure along any axis",
         "Choose an operation, a figure, and what it is shown along; everything else is held. "
-        "One unit of work takes {unit} ns. Whiskers are intervals; ~ marks metastable cells, ? "
-        "unreliable ones. The table below the chart has its figures.",
+        "One unit of work takes {unit} ns. Whiskers are intervals.{marks} The table below the "
+        "chart has its figures.",
     ),
     "prices": (
         "Price list",
-        "What each remedy costs, in ns per operation: alone, and with a second CPU that does the "
-        "same. Ratios are to one shared atomic word in the same situation. The scale is "
-        "logarithmic.",
+        "What each remedy costs, in ns per operation: alone{beside}. Ratios are to one shared "
+        "atomic word in the same situation. The scale is logarithmic.{plain}",
     ),
     "readers": (
         "Readers and grace periods",
@@ -41,7 +38,16 @@ _SECTIONS = {
         "for readers. Cheap readers have expensive grace periods: the choice is between the two.",
     ),
 }
-"""By section its heading, what it shows and how it is read."""
+"""By section its heading, what it shows and how it is read; what is in braces, where it is so."""
+MARKS = {
+    "~": "~ marks metastable cells, whose launches fall into separate modes.",
+    "?": "? marks unreliable cells.",
+}
+"""By the sign beside a figure what it says."""
+PLACEBO = " A placebo is a second thread that spins and never touches the line."
+BESIDE = ", and with a second CPU that does the same"
+PLAIN = " Own words take plain adds, part of whose cost a store buffer hides."
+"""Said of a list that has them: an atomic add to a line that is written by others hides nothing."""
 _CHARTS = {
     "cache-line": "Time of cache maintenance per line over entry size, for {forms}, with one wait "
     "for the list and with one wait after each entry.",

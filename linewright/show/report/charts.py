@@ -295,9 +295,9 @@ def _bar_rows(table: Bars, cells: list[str | TableCell]) -> list[dict[str, Any]]
         {
             "name": cells[0],
             "side": side,
-            "ns": cell.value,
-            "ns_low": cell.low,
-            "ns_high": cell.high,
+            "ns": min(cell.modes, default=cell.value),
+            "ns_low": min(cell.modes, default=cell.low),
+            "ns_high": max(cell.modes, default=cell.high),
             "text": cell.text,
         }
         for place, side in table.bars

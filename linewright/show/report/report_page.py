@@ -49,15 +49,22 @@ def render(material: Material) -> str:
         records_bytes=len(material.archive),
         material=material,
         title=" · ".join(material.labels[:3]),
-        say=lambda sentence: one_line(render_sentence(sentence)),
+        say=lambda sentence: _unbroken(one_line(render_sentence(sentence))),
         matrices={series.label: _matrix(series) for series in material.series},
         chapters=chapters,
         pieces=lambda text: [
-            (part, part in material.code) for part in re.split(r"([a-z0-9_]+)", text) if part
+            (part, part in material.code)
+            for part in re.split(r"([a-z0-9_]+)", _unbroken(text))
+            if part
         ],
         cells=sum(len(series.cells) for series in material.series),
         version=__version__,
     )
+
+
+def _unbroken(text: str) -> str:
+    """The text with no line's end between a number and its unit."""
+    return re.sub(r"(?<=\d) (?=%|[nµm]?s\b)", "\N{NO-BREAK SPACE}", text)
 
 
 def _chapter(section: Section, canvas: charts.Canvas) -> dict[str, Any]:

@@ -286,6 +286,9 @@ def test_a_bar_has_its_interval_or_says_that_it_has_none():
     ns = Interval(median_ns=26e3, low_ns=24.6e3, high_ns=28.1e3)
     wait = msgspec.structs.replace(price(None), contended=Side(ns=ns, id="x", form="x"))
     assert ratio_text(wait) == "25–28 µs"
+    sure = Interval(median_ns=5.01, low_ns=5.0, high_ns=5.02)
+    sure = msgspec.structs.replace(price(None), alone=Side(ns=sure, id="x", form="x"))
+    assert ratio_text(sure) == "", "5.0 ns beside 5.01 says nothing more"
     bare = msgspec.structs.replace(ns, confidence=0.0)
     bare = msgspec.structs.replace(price(None), alone=Side(ns=bare, id="x", form="x"))
     assert ratio_text(bare) == "no interval"

@@ -125,6 +125,16 @@ def cut_captions(page: Page) -> list[str]:
     )
 
 
+def first_columns(page: Page) -> list[str]:
+    """Columns of the table of every cell that are seen whole before it is scrolled."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll("#cell-table th")].filter((head) =>
+          head.getBoundingClientRect().right
+            <= head.closest(".scroll").getBoundingClientRect().right + 1)
+          .map((head) => head.textContent)"""
+    )
+
+
 def parted(page: Page) -> list[str]:
     """Of the printed page what stands above a section's first chart and lets a page end there."""
     return page.evaluate(
@@ -225,7 +235,7 @@ def table(page: Page) -> dict:
     )
     answer: dict = {"all": len(rows())}
     page.fill("#cell-filter", "ldadd placebo")
-    answer["filtered"] = sorted({row[1] for row in rows()}), len(rows())
+    answer["filtered"] = sorted({row[3] for row in rows()}), len(rows())
     answer["count"] = page.text_content("#cell-count")
     page.fill("#cell-filter", "")
     page.select_option("#cell-contender", "same_line")
@@ -272,6 +282,7 @@ def use(report: str, hostile: str, folder: Path) -> dict:
         )
         answer["unreadable, narrow"] = unreadable(watched.page)
         answer["captions, narrow"] = cut_captions(watched.page)
+        answer["first columns, narrow"] = first_columns(watched.page)
         answer["bars, narrow"] = bars(watched.page)
         answer["strokes"] = strokes(watched.page)
         answer["said, narrow"] = watched.said

@@ -93,6 +93,10 @@ def test_dashes_of_a_legend_can_be_told_apart(seen):
     assert dashed and [pair for pair in dashed if pair[0] < pair[1]] == []
 
 
+def test_a_narrow_table_of_every_number_shows_numbers_and_what_they_are_of(seen):
+    assert seen["first columns, narrow"][:4] == ["median ns", "low", "high", "form"]
+
+
 def test_no_caption_of_a_table_is_cut(seen):
     assert seen["captions, narrow"] == []
 
