@@ -59,7 +59,7 @@ INSTEAD = {
     ("fetch_add", "cmpxchg"): ("one_line", "replace a CAS loop by fetch_add"),
 }
 REMEDIES = {
-    PADDED: ("", "give plain adds a line for each thread"),
+    PADDED: ("", "give plain adds a line per thread"),
     READERS: ("", "read under SRCU (fast), not an rwlock"),
 }
 """By what is cheaper than what (forms, or operations): the family that is spoken of, and what to

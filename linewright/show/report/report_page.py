@@ -50,6 +50,7 @@ def render(material: Material) -> str:
         material=material,
         title=" · ".join(material.labels[:3]),
         say=lambda sentence: _unbroken(one_line(render_sentence(sentence))),
+        unbroken=_unbroken,
         matrices={series.label: _matrix(series) for series in material.series},
         chapters=chapters,
         pieces=lambda text: [

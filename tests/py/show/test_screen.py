@@ -124,6 +124,15 @@ def test_the_plain_text_says_everything_without_signs():
 # ---- what it claims ----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", machines.MACHINES)
+def test_plain_adds_are_not_the_price_of_false_sharing(name: str):
+    """A store buffer hides a part of what they cost: advice that rests on them names them."""
+    texts = plain.lines([screen_of(name)])
+    advice = [text for text in texts if re.search("line (per|for each) thread|own line", text)]
+    assert len(advice) == (name not in ("one-cpu", "undecided"))
+    assert all(text.startswith("Use: Give plain adds a line per thread: ") for text in advice)
+
+
 def test_far_store_forms_are_said_and_not_crowned():
     s = seen("arm64-far")
     texts = plain.lines([s.document])
