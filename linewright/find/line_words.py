@@ -333,13 +333,13 @@ def _slowed(ceiling: Ceiling) -> str:
     return f", {numbers.percent(ceiling.most_slowed, False)} of thread {ceiling.slowed_thread}'s"
 
 
-def _texts(block: str) -> dict[str, str]:
+def texts(block: str) -> dict[str, str]:
     """Texts by their names, each folded."""
-    found = re.findall(r"^(\w+): (.*(?:\n  .*)*)", block, re.MULTILINE)
+    found = re.findall(r"^([\w+]+): (.*(?:\n  .*)*)", block, re.MULTILINE)
     return {key: " ".join(text.split()) for key, text in found}
 
 
-ADVICE = _texts("""
+ADVICE = texts("""
 stays: Change nothing: one CPU at a time uses the line while its threads run at once, so its
   operations would cost the same without sharing.
 within: Separate the fields or elements within the block (alignas({apart}) on them); trial --pad
@@ -437,7 +437,7 @@ def next_command(hot: Hot, result: Result) -> str:
     return line if verb == "measure" else f"{line} -- {program}"
 
 
-NOTES = _texts("""
+NOTES = texts("""
 unmet_stores: plain stores that no watchpoint met
 in_kernel: the kernel
 rare: rare lines
