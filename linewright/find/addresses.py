@@ -173,9 +173,7 @@ class Addresses:
             return Object("shared_mapping", inside + mapping.offset, file=label)
         variable = self.code.variable(pid, address)
         if variable is not None:
-            symbol, offset, file = variable
-            start = address - offset if symbol else address
-            return Object("static", offset, symbol, file, start=start)
+            return variable
         owner = self._stacks.owner(pid, address)
         if owner is not None or mapping.path == "[stack]":
             return Object("stack", thread=pid if owner is None else owner)

@@ -19,7 +19,7 @@ from linewright.elf import types
 from linewright.elf.frames import frame
 from linewright.elf.symbols import Module, Symbol, demangle, lookup, module, without_hash
 from linewright.find.mapped_files import is_file
-from linewright.find.results import CodeName, Remark, note
+from linewright.find.results import CodeName, Object, Remark, note
 from linewright.find.space import Spaces
 from linewright.find.stream import Map, Sample
 
@@ -56,16 +56,6 @@ class SourceLine(NamedTuple):
     """``file:line``."""
     inlined: tuple[str, ...] = ()
     """The functions that were inlined there, innermost first."""
-
-
-class StaticPlace(NamedTuple):
-    """A place in a file's static data."""
-
-    symbol: str
-    """The variable; empty where none is known there."""
-    offset: int
-    """In the variable, else in the file."""
-    file: str
 
 
 class Names:
@@ -274,16 +264,15 @@ class Names:
         found, file = self._symbol(pid, where), PurePath(where.path).name
         return demangle(found.name) if found else file + f"+{where.address:#x}" * exact
 
-    def variable(self, pid: int, address: int) -> StaticPlace | None:
-        """Where in a file's static data an address lies; None where it is no file's."""
+    def variable(self, pid: int, address: int) -> Object | None:
+        """What lies at an address of a file's static data; None where it is no file's."""
         where = self.where(pid, address)
         if not where.path:
             return None
-        symbol = lookup(self._module(where.path).variables, where.address)
-        file = PurePath(where.path).name
-        if symbol is None:
-            return StaticPlace("", where.address, file)
-        return StaticPlace(demangle(symbol.name), where.address - symbol.address, file)
+        found = lookup(self._module(where.path).variables, where.address)
+        name, offset = (found.name, where.address - found.address) if found else ("", where.address)
+        start = address - offset if found else address
+        return Object("static", offset, demangle(name), PurePath(where.path).name, start=start)
 
 
 def _put_over(known: list[Symbol], new: Symbol) -> None:

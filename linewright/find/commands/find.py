@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TextIO
 
 import typer
@@ -23,13 +24,13 @@ ORDER = 10
 CONTEXT = {"ignore_unknown_options": False, "allow_interspersed_args": False}
 
 
+_option = partial(typer.Option, show_default=False)
+
+
 def find(
     command: ProgramArgument = None,
     pid: Annotated[
-        int | None,
-        typer.Option(
-            "--pid", help="Sample this running process and its descendants.", show_default=False
-        ),
+        int | None, _option("--pid", help="Sample this running process and its descendants.")
     ] = None,
     how_long: Annotated[
         str | None,
@@ -63,18 +64,14 @@ def find(
     as_json: AsJson = False,
     output: Annotated[
         str | None,
-        typer.Option(
+        _option(
             "--output",
             "-o",
             help="Write the result here: JSON, or by the ending .xml (JUnit) or .sarif.",
-            show_default=False,
         ),
     ] = None,
     baseline: Annotated[
-        str | None,
-        typer.Option(
-            help="Result of an earlier run (-o): say which lines are new.", show_default=False
-        ),
+        str | None, _option(help="Result of an earlier run (-o): say which lines are new.")
     ] = None,
     fail_new: Annotated[
         bool,
@@ -86,19 +83,28 @@ def find(
 ) -> int:
     """Find the cache lines of a program that travel between its threads, without performance
     counters."""
-    if on in (None, "local"):
-        on = "local"
-    elif exact:
-        raise UserError(
-            "--exact works here alone", "--on", "a program or --pid is sampled elsewhere"
-        )
-    if output and not os.path.isdir(os.path.dirname(output) or "."):
-        raise UserError("No such directory", output, "expected a file in a folder that exists")
-    if bool(command) == (pid is not None):
-        what = "a program and --pid" if command else "no program named"
-        raise UserError(what, "find", "one of: linewright find -- PROGRAM [ARGS…], --pid PID")
-    if pid is not None and not 1 <= pid <= 2**22:
-        raise UserError(f"no process number: {pid}", "--pid", "allowed: 1 to 4194304")
+    on = "local" if on is None else on
+    usage = "one of: linewright find -- PROGRAM [ARGS…], --pid PID"
+    folder = os.path.dirname(output or "") or "."
+    for refused, *said in (
+        (exact and on != "local",
+         "--exact works here alone", "--on", "a program or --pid is sampled elsewhere"),
+        (not os.path.isdir(folder),
+         "No such directory", output, "expected a file in a folder that exists"),
+        (command and pid is not None, "a program and --pid", "find", usage),
+        (not command and pid is None, "no program named", "find", usage),
+        (pid is not None and not 1 <= pid <= 2**22,
+         f"no process number: {pid}", "--pid", "allowed: 1 to 4194304"),
+        (prices is not None and not os.path.exists(prices),
+         "No such file or directory", prices, "expected a record file"),
+        (heap and pid, "--heap with --pid", "find",
+         "malloc can be interposed only in a program that is started"),
+        (exact and (pid or how_long), "--exact takes a program, from its start to its end", "find",
+         "linewright find --exact -- PROGRAM [ARGS…]"),
+    ):  # fmt: skip
+        if refused:
+            raise UserError(*said)
+    seconds = units.duration_s(how_long, "--for") if how_long else (15.0 if pid else None)
     before = None
     if baseline:
         # NumPy comes with it, for which the sampler would wait.
@@ -107,34 +113,17 @@ def find(
         before = results.read(baseline)
         guard.refuse(before, baseline, command[0] if command else "", exact)
     show = _Shown(as_json, output, before, baseline, fail_new)
-    if prices is not None and not os.path.exists(prices):
-        raise UserError("No such file or directory", prices, "expected a record file")
-    seconds = units.duration_s(how_long, "--for") if how_long else (15.0 if pid else None)
-    if heap and pid:
-        raise UserError(
-            "--heap with --pid",
-            "find",
-            "malloc can be interposed only in a program that is started",
-        )
     if exact:
         from linewright.find.exact import findings_of, run
         from linewright.run.programs import find_preload
 
-        if pid or how_long or not command:
-            raise UserError(
-                "--exact takes a program, from its start to its end",
-                "find",
-                "linewright find --exact -- PROGRAM [ARGS…]",
-            )
         seen, code = run(find_preload("exact"), command, show.beside)
         return show(findings_of(seen, command, code))
     from linewright.find.sampled_machine import SamplerPlace, SamplingProgress
     from linewright.find.sampling import SampleRequest, sampled
 
-    request, progress = (
-        SampleRequest(command or [], pid, seconds, heap),
-        SamplingProgress(bool(command), seconds),
-    )
+    request = SampleRequest(command or [], pid, seconds, heap)
+    progress = SamplingProgress(bool(command), seconds)
     with closing(SamplerPlace(on, show.beside, progress.show)) as there:
         with progress:
             gathered, found = sampled(request, there, prices)

@@ -25,7 +25,6 @@ from linewright.find.evidence import (
     sharing_kind,
 )
 from linewright.find.line_words import line_text, object_text
-from linewright.find.names import StaticPlace
 from linewright.find.result_document import document
 from linewright.find.results import CodeName, Hot, Object
 from linewright.find.shared_lines import SharedLines
@@ -176,7 +175,9 @@ def table(
         seen.append(sample)
     addresses = Addresses(spaces, Stacks(spaces, 7))
     if variable:
-        addresses.code.variable = lambda pid, address: StaticPlace(variable, address - 4096, "p")
+        addresses.code.variable = lambda pid, at: Object(
+            "static", at - 4096, variable, "p", start=4096
+        )
     return SharedLines(addresses, found, "x86_64", seen).shared()
 
 
