@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Names for addresses of processes: functions and variables from symbol tables, source lines by
-LLVM's symboliser or addr2line."""
+"""Names for addresses of processes: functions and variables from symbol tables, source lines from
+debug information."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import bisect
 import contextlib
 import os
 import re
-import shutil
-import subprocess
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import PurePath
@@ -17,7 +15,8 @@ from typing import NamedTuple
 
 from linewright.elf import types
 from linewright.elf.frames import frame
-from linewright.elf.symbols import Module, Symbol, demangle, lookup, module, without_hash
+from linewright.elf.source_lines import SourceLine, is_library, source_lines
+from linewright.elf.symbols import Module, Symbol, demangle, lookup, module
 from linewright.find.mapped_files import is_file
 from linewright.find.results import CodeName, Object, Remark, note
 from linewright.find.space import Spaces
@@ -28,10 +27,6 @@ SYSTEM = re.compile(
     r"|\[vdso\])"
 )
 """Libraries whose callers are what a reader wants to see."""
-_SYSTEM_SOURCE = re.compile(r"^(/usr/|/rustc/|/nix/store/)|/(c\+\+|\.cargo/registry|rustlib)/")
-"""Sources of headers and libraries: the reader wants the line that they were inlined into."""
-_SYMBOLISERS = ("llvm-symbolizer", *(f"llvm-symbolizer-{n}" for n in range(22, 10, -1)))
-_TIMEOUT_S = 120
 _STACK = 7
 """The stack pointer of x86-64, as DWARF numbers it."""
 ARM64_REGISTERS = 33
@@ -47,17 +42,6 @@ class FileAddress(NamedTuple):
     address: int
 
 
-class SourceLine(NamedTuple):
-    """What the debug information says of an address."""
-
-    function: str = ""
-    """The one that was not inlined."""
-    source: str = ""
-    """``file:line``."""
-    inlined: tuple[str, ...] = ()
-    """The functions that were inlined there, innermost first."""
-
-
 class Names:
     """Names of code and data of the processes of one run; source lines are asked for in batches."""
 
@@ -70,9 +54,6 @@ class Names:
         """Processes with code that neither a file nor their compiler's list names."""
         self._undecoded: set[str] = set()
         """Files whose types were asked for and that no tool here could decompress."""
-        self.symboliser = next(
-            (s for s in map(shutil.which, (*_SYMBOLISERS, "eu-addr2line", "addr2line")) if s), None
-        )
 
     def where(self, pid: int, address: int) -> FileAddress:
         """The file that an address belongs to: the mapping's own, or for .bss the one mapped below
@@ -111,13 +92,9 @@ class Names:
     def _module(self, path: str) -> Module:
         return module(self._files.here(path))
 
-    def file(self, path: str) -> str:
-        """A file here with what `path` holds there."""
-        return self._files.here(path)
-
     def typed(self, path: str) -> str:
-        """The same, for its types."""
-        file = self.file(path)
+        """A file here with what `path` holds there, for its types."""
+        file = self._files.here(path)
         self._undecoded |= {types.undecoded(file)} - {""}
         return file
 
@@ -204,7 +181,7 @@ class Names:
         function; known of prepared addresses."""
         named = self.name(pid, address)
         by_v8 = named.function.startswith("Builtins_")
-        return bool(_SYSTEM_SOURCE.search(named.source)) or by_v8
+        return is_library(named.source) or by_v8
 
     def is_unlisted(self, pid: int, address: int) -> bool:
         """An operation of JavaScript whose callers have no names and look like data: V8 has listed
@@ -233,10 +210,8 @@ class Names:
             ):
                 wanted[where.path].add(where.address)
         for path, some in wanted.items():
-            for address, said in _symbolise(
-                self.symboliser, self._files.here(path), sorted(some)
-            ).items():
-                self._lines[FileAddress(path, address)] = said
+            said = source_lines(self._files.here(path), sorted(some))
+            self._lines |= {FileAddress(path, at): line for at, line in said.items()}
 
     def name(self, pid: int, address: int) -> CodeName:
         """Function and source line of code; prepared addresses have a line, where the file has
@@ -281,60 +256,3 @@ def _put_over(known: list[Symbol], new: Symbol) -> None:
     at = bisect.bisect_left(known, new)
     first = at - (at > 0 and known[at - 1].address + known[at - 1].size > new.address)
     known[first : bisect.bisect_left(known, (new.address + new.size,), at)] = [new]
-
-
-def _symbolise(tool: str | None, path: str, addresses: list[int]) -> dict[int, SourceLine]:
-    """Function and `file:line` of each address that the tool knows."""
-    if tool is None:
-        return {}
-    llvm = "symbolizer" in PurePath(tool).name
-    how = [f"--obj={path}", "--output-style=GNU"] if llvm else ["-f", "-C", "-e", path]
-    try:
-        done = subprocess.run(
-            [tool, "-a", "-i", *how],
-            input="".join(f"{address:#x}\n" for address in addresses),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TIMEOUT_S,
-            env=os.environ | {"DEBUGINFOD_URLS": ""},
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return {}
-    return _source_lines(done.stdout.splitlines(), addresses)
-
-
-def _source_lines(lines: list[str], addresses: list[int]) -> dict[int, SourceLine]:
-    """What a tool says of each address: the address, and a function and its line for each of those
-    that were inlined there, innermost first."""
-    chains: list[list[str]] = []
-    for line in lines:
-        if line.startswith("0x"):
-            chains.append([])
-        elif chains:
-            chains[-1].append(line)
-    return {
-        address: _user_line(
-            [
-                (
-                    "" if function == "??" else function.removesuffix(" (inlined)"),
-                    "" if source.startswith("??") else source.split(" (discriminator")[0],
-                )
-                for function, source in zip(chain[::2], chain[1::2], strict=False)
-            ]
-        )
-        for address, chain in zip(addresses, chains, strict=False)
-    }
-
-
-def _user_line(frames: list[tuple[str, str]]) -> SourceLine:
-    """Of a chain of inlined functions with their lines, innermost first: the function that was not
-    inlined, and the innermost line that is of no system header; without one its own."""
-    lines = [source for _, source in frames if source and not source.endswith((":0", ":?"))]
-    own = [source for source in lines if not _SYSTEM_SOURCE.search(source)]
-    inlined, (function, _) = frames[:-1], frames[-1] if frames else ("", "")
-    if "__rust_begin_short_backtrace" in function:  # what std::thread runs a closure in
-        mine = [f for f, at in inlined if not _SYSTEM_SOURCE.search(at)]
-        function = mine[-1] if mine else function
-    source = next(iter([*own, *lines[-1:]]), "")
-    return SourceLine(without_hash(function), source, tuple(without_hash(f) for f, _ in inlined))

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+from linewright.elf.source_lines import SourceLine, parse
 from linewright.elf.symbols import without_hash
-from linewright.find.names import SourceLine, _source_lines
 
 USER = ("run()", "/home/me/server.cpp:12")
 HEADER = ("std::atomic<int>::fetch_add(int)", "/usr/include/c++/12/bits/atomic_base.h:618")
@@ -17,37 +17,37 @@ def printed(*frames: tuple[str, str]) -> list[str]:
 def test_the_line_that_a_header_was_inlined_into_is_named() -> None:
     wanted = {16: SourceLine(*USER, inlined=(HEADER[0],))}
     lines = printed(HEADER, USER)
-    assert _source_lines(lines, [16]) == wanted
+    assert parse(lines, [16]) == wanted
     lines[1:3] = [f"{HEADER[0]} (inlined)", f"{HEADER[1]} (discriminator 3)"]
-    assert _source_lines(lines, [16]) == wanted
+    assert parse(lines, [16]) == wanted
 
 
 def test_rust_and_cargo_sources_are_libraries_too() -> None:
     for source in ("/rustc/abc/library/core/src/sync/atomic.rs", "/root/.cargo/registry/a/lib.rs"):
-        found = _source_lines(printed(("fetch_add", f"{source}:9"), USER), [16])
+        found = parse(printed(("fetch_add", f"{source}:9"), USER), [16])
         assert found == {16: SourceLine(*USER, inlined=("fetch_add",))}
 
 
 def test_a_header_alone_is_better_than_nothing() -> None:
-    assert _source_lines(printed(HEADER), [16]) == {16: SourceLine(*HEADER)}
+    assert parse(printed(HEADER), [16]) == {16: SourceLine(*HEADER)}
 
 
 def test_without_an_own_line_that_of_the_named_function_stands() -> None:
     outer = ("tokio::sync::Semaphore::release", "/root/.cargo/registry/tokio/src/semaphore.rs:7")
-    found = _source_lines(printed(HEADER, outer), [16])
+    found = parse(printed(HEADER, outer), [16])
     assert found == {16: SourceLine(*outer, inlined=(HEADER[0],))}
 
 
 def test_line_zero_is_no_line() -> None:
     """As V8's own functions have it; addr2line writes a question mark."""
     for line in "0?":
-        found = _source_lines(printed(("Builtins_AtomicsAdd", f"geni/embedded.o:{line}")), [16])
+        found = parse(printed(("Builtins_AtomicsAdd", f"geni/embedded.o:{line}")), [16])
         assert found == {16: SourceLine("Builtins_AtomicsAdd")}
 
 
 def test_what_addr2line_does_not_know_has_no_name() -> None:
     lines = ["0x10", "??", "??:0", "0x20", *USER]
-    assert _source_lines(lines, [16, 32]) == {16: SourceLine(), 32: SourceLine(*USER)}
+    assert parse(lines, [16, 32]) == {16: SourceLine(), 32: SourceLine(*USER)}
 
 
 def test_names_of_rust_are_read_as_they_were_written() -> None:
@@ -65,4 +65,4 @@ def test_names_of_rust_are_read_as_they_were_written() -> None:
 def test_a_rust_thread_is_named_by_its_closure() -> None:
     closure = ("program::main::{closure#0}", "/home/me/a.rs:3")
     outer = ("std::sys::backtrace::__rust_begin_short_backtrace", "/rustc/a/backtrace.rs:1")
-    assert _source_lines(printed(closure, outer), [16])[16].function == "program::main::{closure#0}"
+    assert parse(printed(closure, outer), [16])[16].function == "program::main::{closure#0}"
