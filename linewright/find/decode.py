@@ -472,7 +472,7 @@ def _same_place(one: _Instruction, other: _Instruction) -> bool:
 def _purpose(load: _Instruction, loop: list[_Instruction]) -> Literal["", "decides", "address"]:
     """Whether a jump of the loop is for what a load read, or another load's address is made of
     it."""
-    loaded, behind = set(load.written), loop[loop.index(load) :]
+    loaded, behind = load.written, loop[loop.index(load) :]
     for i, following in zip_longest(behind, behind[1:]):
         if i is not behind[0] and _registers(i) & loaded:
             return "address"
@@ -482,10 +482,7 @@ def _purpose(load: _Instruction, loop: list[_Instruction]) -> Literal["", "decid
         uses = i is behind[0] or loaded & i.read
         if uses and compares:
             return "decides"
-        if uses:
-            loaded |= i.written
-        else:
-            loaded -= i.written
+        loaded = loaded | i.written if uses else loaded - i.written
     return ""
 
 
