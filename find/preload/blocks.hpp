@@ -3,7 +3,7 @@
 // living ones and, where there is room, those that were freed, since a sample may be older than the free and the next block
 // at its address.
 //
-// Layout, read by linewright/find/heap.py: a header of 64 bytes, then `block_slots` keys of 8 bytes, as many times of death,
+// Layout, read by linewright/find/addresses.py: a header of 64 bytes, then `block_slots` keys of 8 bytes, as many times of death,
 // blocks.
 #pragma once
 

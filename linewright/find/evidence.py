@@ -17,6 +17,8 @@ from linewright.find.space import Spaces
 from linewright.find.stream import Sample
 
 LINE = 64
+MOST_SITES = 8
+"""Of a line, how many are named."""
 STRAY = 0.05
 """Of a thread's samples of atomic operations, how many there are at least where it really is."""
 
@@ -59,7 +61,7 @@ class Thread:
     read: int = 0
     written: int = 0
     of_tasks: int = 0
-    """Of them, bytes that samples show to be used by one thread at a time (moved_tasks.py)."""
+    """Of them, bytes that samples show to be used by one thread at a time (movement.py)."""
     first_ns: int = 1 << 63
     last_ns: int = 0
 
@@ -119,7 +121,7 @@ class Evidence:
     itself."""
 
     tasks: Tasks | None = None
-    """Whether threads use its bytes at one time, where that is a question (moved_tasks.py)."""
+    """Whether threads use its bytes at one time, where that is a question (movement.py)."""
 
     def uses(self, *sites: SiteKey) -> list[tuple[int, int]]:
         """Time in ns and CPU of the samples at these sites, or at all, where the source names the
@@ -133,6 +135,11 @@ class Evidence:
     def samples_at(self, *sites: SiteKey) -> list[Sample]:
         """The same samples, whole."""
         return [sample for site in sites or self.seen for sample in self.seen.get(site, ())]
+
+    @property
+    def hottest(self) -> list[SiteKey]:
+        """The sites that are named."""
+        return [key for key, _ in self.sites.most_common(MOST_SITES)]
 
     @property
     def near(self) -> int:

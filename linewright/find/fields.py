@@ -17,7 +17,6 @@ from linewright.find.decode import DWARF_REGISTERS, Decoder, Operand
 from linewright.find.evidence import LINE, Evidence, SiteKey, byte_mask
 from linewright.find.names import FileAddress
 from linewright.find.results import APART, ContendedMember, FieldBytes, LayoutAdvice
-from linewright.find.sites import hottest
 
 
 class TypedLine(NamedTuple):
@@ -79,7 +78,7 @@ class Fields:
 
     def _typed(self, e: Evidence, objects: Sequence[Object]) -> list[tuple[Object, Layout]]:
         """The line's objects that have a type, each once."""
-        code = [key.ip for key in hottest(e)]
+        code = [key.ip for key in e.hottest]
         whole = {(what.symbol, what.start): what for what in objects}
         known = [(what, self._addresses.layout(e.pid, what, code)) for what in whole.values()]
         return [(what, layout) for what, layout in known if layout]
@@ -87,7 +86,7 @@ class Fields:
     def _hottest_bytes(self, e: Evidence) -> Iterator[tuple[SiteKey | None, int]]:
         """Sites with the byte of the line that they use, the hottest first; where no sample says,
         the first one that two threads share."""
-        for key in hottest(e):
+        for key in e.hottest:
             sample, operand = e.example(key), self._operand(e, key)
             address = operand.address(sample.registers) if operand and sample else None
             if address is not None and e.address <= address < e.address + LINE:

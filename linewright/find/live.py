@@ -8,19 +8,15 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from linewright.errors import RunError
 from linewright.find import stream
-from linewright.find.addresses import Addresses, Stacks
+from linewright.find.addresses import Addresses, HeapTable, Stacks
 from linewright.find.decode import POINTER, STACK_POINTER, Decoder
 from linewright.find.evidence import LineEvidence
 from linewright.find.mapped_files import Files
 from linewright.find.space import PAGE, Spaces
 from linewright.find.watching import Watcher
-
-if TYPE_CHECKING:
-    from linewright.find.heap import HeapTable
 
 ASK_EVERY = 64
 """Samples between looks for lines to watch."""

@@ -240,7 +240,7 @@ class Movement(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 class Tasks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Whether the threads that use a line's bytes do so at one time, by neighbouring samples
-    (moved_tasks.py)."""
+    (movement.py)."""
 
     answer: Literal["tasks", "threads", "open"]
     """``tasks``: one thread after another, as where a runtime moves tasks between them that each

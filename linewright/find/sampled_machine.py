@@ -29,7 +29,7 @@ from linewright.run.programs import find_preload, finder
 from linewright.units import duration_text
 
 if TYPE_CHECKING:
-    from linewright.find.heap import HeapTable
+    from linewright.find.addresses import HeapTable
     from linewright.find.live import SamplerOutput
     from linewright.find.mapped_files import Files
     from linewright.find.space import Spaces
@@ -166,12 +166,12 @@ class SamplerPlace:
 
     def table(self) -> str:
         """An empty table there for heap blocks."""
-        from linewright.find import heap
+        from linewright.find import addresses
 
         if not self._place.far:
-            return self._stack.enter_context(heap.empty_table())
+            return self._stack.enter_context(addresses.empty_table())
         return self._make(
-            "heap", f"dd if=/dev/null of=heap bs=1 count=0 seek={heap.BYTES} 2>/dev/null"
+            "heap", f"dd if=/dev/null of=heap bs=1 count=0 seek={addresses.HEAP_BYTES} 2>/dev/null"
         )
 
     def _make(self, name: str, script: str) -> str:
@@ -180,10 +180,10 @@ class SamplerPlace:
 
     def blocks(self, table: str, spaces: Spaces) -> HeapTable:
         """What stands in the table at the end."""
-        from linewright.find import heap
+        from linewright.find import addresses
 
         copy = str(Path(self._local, "heap")) if self._place.far else table
-        found = heap.HeapTable(copy, spaces, mapped=table)
+        found = addresses.HeapTable(copy, spaces, mapped=table)
         try:
             if self._place.far:
                 Path(copy).write_bytes(self._place.fetch(table))

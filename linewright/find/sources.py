@@ -7,21 +7,18 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
-from linewright.find import moved_tasks
+from linewright.find.addresses import HeapTable
 from linewright.find.evidence import Evidence, LineEvidence, collect, collect_near
 from linewright.find.line_prices import Prices
 from linewright.find.line_verdict import SELDOM_AT_ONCE
 from linewright.find.live import SamplerOutput
+from linewright.find.movement import mark_task_bytes
 from linewright.find.names import Names
 from linewright.find.results import BLIND, Remark, Result, note, readable
 from linewright.find.shared_lines import SharedLines
 from linewright.find.waiting import waits_of
 from linewright.numbers import at_most, percent
-
-if TYPE_CHECKING:
-    from linewright.find.heap import HeapTable
 
 
 def findings_of(
@@ -37,7 +34,7 @@ def findings_of(
         gathered.lines.split_by_heap_block(heap.owners)
     collect(gathered.samples, gathered.decoder, gathered.lines)
     perhaps_shared = _perhaps_shared(gathered)
-    moved_tasks.mark_task_bytes(gathered.lines, gathered.decoder)
+    mark_task_bytes(gathered.lines, gathered.decoder)
     addresses, start, end = gathered.addresses(heap), gathered.start, gathered.end
     if heap is not None:
         gathered.lines.drop_unclear()

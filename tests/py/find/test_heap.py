@@ -11,10 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from linewright.find import heap
-from linewright.find.addresses import HeapBlock
+from linewright.find.addresses import (
+    HEAP_BYTES,
+    HEAP_COLUMNS,
+    HEAP_MAGIC,
+    HEAP_SLOTS,
+    BlockRows,
+    HeapBlock,
+    HeapTable,
+    empty_table,
+)
 from linewright.find.evidence import LineEvidence, SiteKey
-from linewright.find.heap import BlockRows, HeapTable, empty_table
 from linewright.find.results import note
 from linewright.find.space import Spaces
 from linewright.find.stream import Sample
@@ -180,9 +187,9 @@ def test_processes_and_addresses_of_any_size_are_kept_apart(tmp_path) -> None:
     """Linux counts processes to 2**22, and addresses of arm64 have 48 bits: a table as the library
     writes it, with two processes that differ in the uppermost bit alone."""
     path, high = tmp_path / "table", 0xAAAA_B000_0040
-    table = np.memmap(path, "<u8", "w+", shape=(heap.BYTES // 8,))
-    table[:2] = heap.MAGIC, heap.SLOTS
-    keys, blocks = table[8 : 8 + heap.SLOTS], table[8 + 2 * heap.SLOTS :].reshape(-1, heap.COLUMNS)
+    table = np.memmap(path, "<u8", "w+", shape=(HEAP_BYTES // 8,))
+    table[:2] = HEAP_MAGIC, HEAP_SLOTS
+    keys, blocks = table[8 : 8 + HEAP_SLOTS], table[8 + 2 * HEAP_SLOTS :].reshape(-1, HEAP_COLUMNS)
     keys[:2] = 2, 3
     blocks[0] = (5, high, 24, 0xA, 0, 0, 0, 1)
     blocks[1] = (5 + (1 << 21), high, 48, 0xB, 0, 0, 0, 1)
@@ -210,7 +217,7 @@ def test_a_table_that_no_process_opened_says_so() -> None:
 def test_a_table_of_an_older_library_says_so(tmp_path) -> None:
     """Its blocks were taken for none, and every line's block was unknown without a reason."""
     path = tmp_path / "table"
-    np.memmap(path, "<u8", "w+", shape=(heap.BYTES // 8,))[:2] = heap.MAGIC - 1, heap.SLOTS
+    np.memmap(path, "<u8", "w+", shape=(HEAP_BYTES // 8,))[:2] = HEAP_MAGIC - 1, HEAP_SLOTS
     table = HeapTable(str(path), Spaces())
     table.read()
     assert table.notes == [note("other_version")]

@@ -19,7 +19,7 @@ from linewright.find.evidence import (
     collect,
     sharing_kind,
 )
-from linewright.find.moved_tasks import BytesUsed, mark_line, mark_task_bytes, moved_tasks
+from linewright.find.movement import BytesUsed, mark_line, mark_task_bytes, moved_tasks
 from linewright.find.result_document import document
 from linewright.find.results import Tasks, Touch
 from linewright.find.space import Spaces
