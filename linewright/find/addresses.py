@@ -281,7 +281,7 @@ class Addresses:
         mine = self._storage.find(pid, address)
         if mine is not None:
             return mine
-        block = self._heap.find(pid, address, when_ns) if self._heap else None
+        block = self._held(pid, address, when_ns)
         if block is not None:
             return self._block(pid, block, address)
         mapping = self.spaces.find(pid, address)
@@ -304,13 +304,15 @@ class Addresses:
 
     def one_block(self, pid: int, addresses: Sequence[int], when_ns: int) -> bool:
         """Whether these addresses are known to lie in one heap block."""
-        heap = self._heap
-        blocks = {heap.find(pid, at, when_ns) for at in addresses} if heap else {None}
+        blocks = {self._held(pid, at, when_ns) for at in addresses}
         return len(blocks) == 1 and None not in blocks
+
+    def _held(self, pid: int, address: int, when_ns: int) -> HeapBlock | None:
+        return self._heap.find(pid, address, when_ns) if self._heap else None
 
     def allocation(self, pid: int, address: int, when_ns: int) -> list[tuple[int, int]]:
         """The code that a heap block's name is made of: the allocating call and its caller."""
-        block = self._heap.find(pid, address, when_ns) if self._heap else None
+        block = self._held(pid, address, when_ns)
         return [(pid, at - 1) for at in self._callers(pid, block) if at] if block else []
 
     def _callers(self, pid: int, block: HeapBlock) -> tuple[int, int]:

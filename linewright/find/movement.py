@@ -19,10 +19,11 @@ carries the distance, and is open where that is more than LONGEST_TURN_NS.
 
 Where a runtime moves tasks between threads (goroutines, virtual threads, fibers), a thread of the
 kernel's is not one user of a line: each comes to use the bytes of all tasks, and false sharing
-between tasks looks like true sharing.  Samples of two threads that lie close together tell.  They *meet* if the code around one writes what that around the other uses.  How
-often they do, over how often any uses of both threads would, is 1 where threads use the bytes
-independently of each other, above 1 where they turn to the same bytes together, and near 0 where
-what is one thread's now is another's later.
+between tasks looks like true sharing.  Samples of two threads that lie close together tell.  They
+*meet* if the code around one writes what that around the other uses.  How often they do, over how
+often any uses of both threads would, is 1 where threads use the bytes independently of each other,
+above 1 where they turn to the same bytes together, and near 0 where what is one thread's now is
+another's later.
 
 Only neighbours that lie close together count, and their greatest distance is a part of the answer:
 tasks that are moved more often than that look like threads that share."""

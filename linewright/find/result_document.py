@@ -149,14 +149,13 @@ def _alone(result: Result) -> Topic:
 
 def _helpers(result: Result) -> Topic:
     """Where outline helpers are called from, the most frequent first."""
-    lines = []
+    said = []
     for call in result.helpers[:SHOWN]:
         at = f" ({words.tail(call.source)})" if call.source else f", {call.module}+{call.offset:#x}"
-        text = f"{call.count}  {call.helper} from {call.function}{at}"
-        lines.append(sentence_as_written(text, [call.function], "functions"))
+        said.append(([call], f"{call.count}  {call.helper} from {call.function}{at}"))
     if more := result.helpers[SHOWN:]:
-        text = f"{len(more)} more call sites: --json lists them."
-        lines.append(sentence_as_written(text, [call.function for call in more], "functions"))
+        said.append((more, f"{len(more)} more call sites: --json lists them."))
+    lines = [sentence_as_written(t, [c.function for c in of], "functions") for of, t in said]
     title = "Outline helpers by call site, on whatever line:"
     return Topic(name="helpers", title=title, lines=lines, data=result.helpers)
 
@@ -166,38 +165,31 @@ def headline(result: Result) -> str:
     much, at what cost."""
     travelling = [hot for hot in result.lines if hot.verdict.travels]
     undecided = [hot for hot in travelling if hot.verdict.answer == "undecided"]
-    unseen = [hot for hot in travelling if hot.verdict.answer == "not_seen"]
-    shown = len(travelling) - len(undecided) - len(unseen)
-    wide = sum(h.verdict.line_bytes == 128 and not h.verdict.stays for h in result.lines)
-    staying = sum(h.verdict.stays for h in result.lines)
-    if result.source == "exact":
-        found, unseen = _counted(len(unseen), "shared"), []
-    else:
-        found = _counted(shown, "shown to travel")
+    unseen = sum(hot.verdict.answer == "not_seen" for hot in travelling)
+    shown, exact = len(travelling) - len(undecided) - unseen, result.source == "exact"
+    found = _counted(unseen, "shared") if exact else _counted(shown, "shown to travel")
     why = [WHY[said.kind] for said in result.notes if said.kind in WHY]
     if why and not shown:
         found += f": {why[0]}"
     most = numbers.percent(max((h.share.value for h in undecided), default=0.0), False)
-    said = {
-        f"{len(undecided)} undecided (the largest takes {most} of the time)": undecided,
-        f"{len(unseen)} shared, and on which CPUs was not seen": unseen,
-        f"{wide} more on 128-byte lines only": wide,
-        f"{staying} shared without contention": staying,
+    wide = sum(h.verdict.line_bytes == 128 and not h.verdict.stays for h in result.lines)
+    counts = {
+        f"undecided (the largest takes {most} of the time)": len(undecided),
+        "shared, and on which CPUs was not seen": 0 if exact else unseen,
+        "more on 128-byte lines only": wide,
+        "shared without contention": sum(h.verdict.stays for h in result.lines),
     }
-    beside = [text for text, some in said.items() if some]
+    beside = [f"{number} {text}" for text, number in counts.items() if number]
     found = ", ".join([found, *beside]) + "," * bool(beside)
     threads = numbers.count(result.threads, "thread")
-    timed = f"{numbers.count(result.samples, 'sample')} of {threads} in {result.seconds:.1f} s"
-    cost = (
-        f", finding took about {numbers.percent(result.overhead, False)} of their time"
-        if result.overhead is not None
-        else ""
-    )
-    if cost and result.beside_s is not None:
-        cost += f" and {result.beside_s:.2f} s of CPU time beside them"
-    if result.source == "exact":
-        timed = f"{result.samples} accesses of {threads}, emulated"
-    return f"{found} in {result.program} ({timed}{cost})"
+    said = f"{numbers.count(result.samples, 'sample')} of {threads} in {result.seconds:.1f} s"
+    if exact:
+        said = f"{result.samples} accesses of {threads}, emulated"
+    if result.overhead is not None:
+        said += f", finding took about {numbers.percent(result.overhead, False)} of their time"
+        beside_s = result.beside_s
+        said += "" if beside_s is None else f" and {beside_s:.2f} s of CPU time beside them"
+    return f"{found} in {result.program} ({said})"
 
 
 def _counted(number: int, what: str) -> str:
