@@ -121,13 +121,8 @@ class Files:
         return _FileSource(file if file == plain else "", inode, fd)
 
     def look_anew(self) -> None:
-        """Before names are asked for: where each file is read now, and held open no longer where
-        its name still leads to it."""
+        """Before names are asked for: where each file is read now."""
         self._here.clear()
-        for path, place in self._places.items():
-            if place.held and place.file and self._stat(place.file) == place.inode:
-                os.close(place.fd)
-                self._places[path] = place._replace(fd=-1)
 
     def lies_at(self, path: str, file: str) -> None:
         """Where a file is read whose path cannot be written as text."""

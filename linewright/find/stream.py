@@ -266,23 +266,8 @@ class Failure(Line, frozen=True, kw_only=True, tag="failure"):
     code: Literal[2, 3, 4]
 
 
-AnyLine = (
-    Start
-    | Map
-    | Task
-    | Sample
-    | Tick
-    | Off
-    | Code
-    | ThreadBlock
-    | LinkMap
-    | Watch
-    | Access
-    | Atomic
-    | End
-    | Failure
-)
-
+AnyLine = (Start | Map | Task | Sample | Tick | Off | Code | ThreadBlock | LinkMap | Watch
+           | Access | Atomic | End | Failure)  # fmt: skip
 
 LONGEST = 1 << 22
 """Bytes of one line; no source writes one that long."""
