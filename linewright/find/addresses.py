@@ -16,7 +16,7 @@ import os
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -187,8 +187,7 @@ class HeapTable:
         """`mapped` is the path that the programs know the file by, where that is another one."""
         self._path, self._spaces, self._mapped = path, spaces, mapped or path
         self._blocks: dict[int, BlockRows] = {}
-        self._reused: dict[tuple[int, int], np.ndarray] = {}
-        """By process and line: the blocks that had the same bytes as others, of other calls."""
+        self._reused = cache(self._reusing)
         self.notes: list[Remark] = []
         """Why no block is known, or some are not."""
 
@@ -220,15 +219,16 @@ class HeapTable:
     def owners(self, pid: int, line: int, when_ns: int) -> frozenset[HeapBlock]:
         """Of the blocks that had bytes of a line which other calls' blocks had at other times,
         those that held them at this time."""
-        place = (pid, line)
-        if place not in self._reused:
-            none = np.empty((0, HEAP_COLUMNS), "<u8")
-            some = np.concatenate([none, *self._over(pid, line, line + LINE)])
-            blocks = list(map(_block, some))
-            again = [any(b.reuses(other) for other in blocks) for b in blocks]
-            self._reused[place] = some[np.array(again, dtype=bool)]
-        reused = self._reused[place]
+        reused = self._reused(pid, line)
         return frozenset(map(_block, _then(reused, when_ns)) if len(reused) else ())
+
+    def _reusing(self, pid: int, line: int) -> np.ndarray:
+        """A line's blocks that had the same bytes as others, of other calls."""
+        none = np.empty((0, HEAP_COLUMNS), "<u8")
+        some = np.concatenate([none, *self._over(pid, line, line + LINE)])
+        blocks = list(map(_block, some))
+        again = [any(b.reuses(other) for other in blocks) for b in blocks]
+        return some[np.array(again, dtype=bool)]
 
     def _over(self, pid: int, begin: int, end: int) -> Iterator[np.ndarray]:
         """Blocks that ever held one of these bytes, of a process and of those it was forked of."""

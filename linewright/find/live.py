@@ -7,11 +7,10 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from linewright.errors import RunError
 from linewright.find import stream
-from linewright.find.addresses import Addresses, HeapTable, Stacks
+from linewright.find.addresses import Stacks
 from linewright.find.decode import POINTER, STACK_POINTER, Decoder
 from linewright.find.evidence import LineEvidence
 from linewright.find.mapped_files import Files
@@ -28,51 +27,39 @@ AHEAD = 0.03
 thousands of places is decoded when it has ended, and delays the answer."""
 
 
-@dataclass
 class SamplerOutput:
     """Everything that one run of the sampler said."""
 
-    start: stream.Start
-    files: Files = field(default_factory=Files)
-    end: stream.End | None = None
-    spaces: Spaces = field(init=False)
-    samples: list[stream.Sample] = field(default_factory=list)
-    ticks: list[tuple[int, int]] = field(default_factory=list)
-    """Time and CPU of every tick, where each CPU has one timer: the program's samples and those
-    of whatever else ran."""
-    offs: list[stream.Off] = field(default_factory=list)
-    ended: dict[int, int] = field(default_factory=dict)
-    """When threads left their CPUs, and when they ended."""
-    lines: LineEvidence = field(init=False)
-    decoder: Decoder = field(init=False)
-    stacks: Stacks = field(init=False)
-    watcher: Watcher = field(init=False)
-    places: set[tuple[int, int, int]] = field(default_factory=set)
-    """Process, address and bits of the code that was met."""
-    waiting: deque[tuple[int, int, int]] = field(default_factory=deque)
-    """Of it what is not decoded yet, in order."""
-    _heard: dict[int, tuple[int, bool]] = field(default_factory=dict)
-    """When each process was last heard of, and whether it went on then; CPUs' buffers are read one
-    after another, so that an end may come before its beginning."""
-    ahead_ns: int = 0
-    """CPU time that went to decoding so far."""
-    reading_ns: int = 0
-    """CPU time of this process, where it ran on the program's machine, until the stream's end."""
-    ended_by: signal.Signals | None = None
-    """The signal by which the user ended it before its time."""
-    damaged: str = ""
-    """Why the stream ends early; empty where it does not."""
-    lost: bool = False
-    """It ends early because the connection to the machine was lost."""
-
-    def __post_init__(self) -> None:
-        self.spaces = Spaces(self.files)
-        if self.start.command:
+    def __init__(self, start: stream.Start, files: Files) -> None:
+        self.start, self.spaces = start, Spaces(files)
+        if start.command:
             self.spaces.began_s = time.time() - 1
         self.lines = LineEvidence(self.spaces)
-        self.decoder = Decoder(self.start.arch, self.spaces)
-        self.stacks = Stacks(self.spaces, STACK_POINTER[self.start.arch])
-        self.watcher = Watcher(self.spaces, self.decoder, self.lines, self.start.arch)
+        self.decoder = Decoder(start.arch, self.spaces)
+        self.stacks = Stacks(self.spaces, STACK_POINTER[start.arch])
+        self.watcher = Watcher(self.spaces, self.decoder, self.lines, start.arch)
+        self.end: stream.End | None = None
+        self.samples: list[stream.Sample] = []
+        self.ticks: list[tuple[int, int]] = []
+        """Time and CPU of every tick, where each CPU has one timer: the program's samples and those
+        of whatever else ran."""
+        self.offs: list[stream.Off] = []
+        self.ended: dict[int, int] = {}
+        """When threads left their CPUs, and when they ended."""
+        self.places: set[tuple[int, int, int]] = set()
+        """Process, address and bits of the code that was met."""
+        self.waiting: deque[tuple[int, int, int]] = deque()
+        """Of it what is not decoded yet, in order."""
+        self._heard: dict[int, tuple[int, bool]] = {}
+        """When each process was last heard of, and whether it went on then; CPUs' buffers are read
+        one after another, so that an end may come before its beginning."""
+        self.ahead_ns = self.reading_ns = 0
+        """CPU time that went to decoding so far; and of this process, where it ran on the program's
+        machine, until the stream's end."""
+        self.ended_by: signal.Signals | None = None
+        """The signal by which the user ended it before its time."""
+        self.damaged, self.lost = "", False
+        """Why the stream ends early, if it does, and whether a lost connection is the reason."""
 
     @property
     def tasks_told_ns(self) -> int:
@@ -98,10 +85,6 @@ class SamplerOutput:
         if not self.exit_code:
             return ""
         return f"exit code {self.exit_code}" if self.end.ending == "exit" else self.end.ending
-
-    def addresses(self, heap: HeapTable | None = None) -> Addresses:
-        """What its addresses are."""
-        return Addresses(self.spaces, self.stacks, heap)
 
     def take(self, line: stream.AnyLine) -> list[str]:
         """Put a line where it belongs; returns what follows from it for the sampler to do."""

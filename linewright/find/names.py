@@ -10,6 +10,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import cache
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -48,8 +49,7 @@ class Names:
     def __init__(self, spaces: Spaces) -> None:
         self._spaces, self._files = spaces, spaces.store
         self._lines: dict[FileAddress, SourceLine] = {}
-        self._bases: dict[tuple[int, int], int] = {}
-        self._jitted: dict[int, list[Symbol]] = {}
+        self._base, self._jit = cache(self._base_of), cache(self._listed)
         self.unlisted: set[int] = set()
         """Processes with code that neither a file nor their compiler's list names."""
         self._undecoded: set[str] = set()
@@ -69,25 +69,22 @@ class Names:
                 return FileAddress(found.path, own)
         return FileAddress("", address)
 
-    def _base(self, pid: int, mapping: Map) -> int:
+    def _base_of(self, pid: int, mapping: Map) -> int:
         """What was added to the file's own addresses where this part of it is mapped."""
-        place = (pid, mapping.start)
-        if place not in self._bases:
-            file, begin = self._module(mapping.path), mapping.offset
-            # By the bytes of each segment that it holds. Of a file without segments, as a JIT
-            # compiler's cache, the offset is all there is.
-            parts = {
-                mapping.start - begin + offset - address: max(
-                    0, min(offset + size, begin + mapping.length) - max(offset, begin)
-                )
-                for offset, size, address, _ in file.segments
-            } or {mapping.start - begin: 1}
-            # Two segments may share a page, and a part may be mapped once more far away, as V8
-            # does with its own code.
-            beginning = self._spaces.beginning(pid, mapping)
-            usual = beginning.start - file.lowest if beginning else -1
-            self._bases[place] = usual if parts.get(usual) else max(parts, key=parts.__getitem__)
-        return self._bases[place]
+        file, begin = self._module(mapping.path), mapping.offset
+        # By the bytes of each segment that it holds. Of a file without segments, as a JIT
+        # compiler's cache, the offset is all there is.
+        parts = {
+            mapping.start - begin + offset - address: max(
+                0, min(offset + size, begin + mapping.length) - max(offset, begin)
+            )
+            for offset, size, address, _ in file.segments
+        } or {mapping.start - begin: 1}
+        # Two segments may share a page, and a part may be mapped once more far away, as V8 does
+        # with its own code.
+        beginning = self._spaces.beginning(pid, mapping)
+        usual = beginning.start - file.lowest if beginning else -1
+        return usual if parts.get(usual) else max(parts, key=parts.__getitem__)
 
     def _module(self, path: str) -> Module:
         return module(self._files.here(path))
@@ -148,23 +145,21 @@ class Names:
             return 0
         return after - 4 + 4 * ((word & 0x3FFFFFF ^ 0x2000000) - 0x2000000)
 
-    def _jit(self, pid: int) -> list[Symbol]:
+    def _listed(self, pid: int) -> list[Symbol]:
         """Functions without a file, as the process's compiler lists them for perf; a list that is
         older than the process is another one's. A Java machine without one is asked for it, and
         the list is removed again."""
-        if pid not in self._jitted:
-            path, found = self._files.here(f"/tmp/perf-{pid}.map"), []
-            is_java = not os.path.exists(path) and self._spaces.has_file(pid, "libjvm.so")
-            asked = is_java and self._files.ask_java(pid)
-            with contextlib.suppress(OSError):
-                if os.stat(path).st_mtime >= self._spaces.began_s:
-                    with open(path, errors="replace") as lines:
-                        for m in filter(None, map(_JITTED.match, lines)):
-                            _put_over(found, Symbol(int(m[1], 16), int(m[2], 16), m[3]))
-                if asked:
-                    os.unlink(path)
-            self._jitted[pid] = found
-        return self._jitted[pid]
+        path, found = self._files.here(f"/tmp/perf-{pid}.map"), []
+        is_java = not os.path.exists(path) and self._spaces.has_file(pid, "libjvm.so")
+        asked = is_java and self._files.ask_java(pid)
+        with contextlib.suppress(OSError):
+            if os.stat(path).st_mtime >= self._spaces.began_s:
+                with open(path, errors="replace") as lines:
+                    for m in filter(None, map(_JITTED.match, lines)):
+                        _put_over(found, Symbol(int(m[1], 16), int(m[2], 16), m[3]))
+            if asked:
+                os.unlink(path)
+        return found
 
     def is_system(self, pid: int, address: int) -> bool:
         """Code of the C or C++ library, the dynamic linker or the kernel's page."""

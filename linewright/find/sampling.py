@@ -80,7 +80,7 @@ def _gathered(
     """What the kernel's timers show, and where they are refused a library's, with the reason."""
     preload = [there.library("heap")] if table else []
     environment = [f"LINEWRIGHT_FIND_HEAP={table}"] if table else []
-    given = request.arguments(there.cpus)
+    given, period = request.arguments(there.cpus), period_us(there.cpus)
     try:
         ours = _environment(environment, preload, there.environment)
         return there.run(given + ours, request.command, True), []
@@ -96,7 +96,8 @@ def _gathered(
     preload.append(there.library("timer"))
     environment += [
         f"LINEWRIGHT_FIND_RINGS={rings}",
-        f"LINEWRIGHT_FIND_PERIOD_NS={signal_period_ns(there.cpus):.0f}",
+        # Its signals cannot be tried out beforehand; what they took is measured as they run.
+        f"LINEWRIGHT_FIND_PERIOD_NS={max(SIGNAL_NS / (OVERHEAD / 2), 1000 * period):.0f}",
     ]
     given += [f"--signals={rings}", *_environment(environment, preload, there.environment)]
     return there.run(given, request.command, False), [said]
@@ -138,9 +139,3 @@ def period_us(cpus: int) -> float:
     # Not a multiple of the kernel's tick: a program that works in ticks would be met at one place
     # only.
     return max(by_reading, 997.0)
-
-
-def signal_period_ns(cpus: int) -> float:
-    """The same for the fall-back, whose signals cannot be tried out beforehand; what they took is
-    measured as they run."""
-    return max(SIGNAL_NS / (OVERHEAD / 2), period_us(cpus) * 1000)

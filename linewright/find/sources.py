@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import PurePath
 
-from linewright.find.addresses import HeapTable
+from linewright.find.addresses import Addresses, HeapTable
 from linewright.find.evidence import Evidence, LineEvidence, collect, collect_near
 from linewright.find.line_prices import Prices
 from linewright.find.line_verdict import SELDOM_AT_ONCE
@@ -35,7 +35,8 @@ def findings_of(
     collect(gathered.samples, gathered.decoder, gathered.lines)
     perhaps_shared = _perhaps_shared(gathered)
     mark_task_bytes(gathered.lines, gathered.decoder)
-    addresses, start, end = gathered.addresses(heap), gathered.start, gathered.end
+    addresses = Addresses(gathered.spaces, gathered.stacks, heap)
+    start, end = gathered.start, gathered.end
     if heap is not None:
         gathered.lines.drop_unclear()
         gathered.lines.drop(lambda pid, address: heap.is_table(gathered.spaces.find(pid, address)))
