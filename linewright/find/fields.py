@@ -5,6 +5,7 @@ which each thread has its own lines."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
@@ -15,7 +16,6 @@ from linewright.elf.types import Accessed, Layout
 from linewright.find.addresses import Addresses, Object
 from linewright.find.decode import DWARF_REGISTERS, Decoder, Operand
 from linewright.find.evidence import LINE, Evidence, SiteKey, byte_mask
-from linewright.find.names import FileAddress
 from linewright.find.results import APART, ContendedMember, FieldBytes, LayoutAdvice
 
 
@@ -33,7 +33,7 @@ class Fields:
     def __init__(self, addresses: Addresses, decoder: Decoder, arch: str) -> None:
         self._addresses, self._names, self._decoder = addresses, addresses.code, decoder
         self._dwarf_registers = DWARF_REGISTERS[arch]
-        self._types: dict[FileAddress, Accessed | None] = {}
+        self._pointee = cache(types.pointed)
 
     def of(self, e: Evidence, objects: Sequence[Object], separate: bool) -> TypedLine:
         """Of the line's objects where they have a type, else of what pointers lead to; a layout is
@@ -126,11 +126,8 @@ class Fields:
         where, operand = self._names.where(key.pid, key.ip), self._operand(e, key)
         if operand is None or not where.path or operand.base not in self._dwarf_registers:
             return None
-        if where not in self._types:
-            register = self._dwarf_registers.index(operand.base)
-            file = self._names.typed(where.path)
-            self._types[where] = types.pointed(file, where.address, register, operand.displacement)
-        return self._types[where]
+        register, file = self._dwarf_registers.index(operand.base), self._names.typed(where.path)
+        return self._pointee(file, where.address, register, operand.displacement)
 
     def _operand(self, e: Evidence, key: SiteKey) -> Operand | None:
         """The site's access, where a register and a number make its address."""

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from io import BytesIO
 from itertools import accumulate
 from pathlib import Path
@@ -180,7 +181,7 @@ class RemoteFiles(Files):
         self._kept = kept or Path(
             os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "linewright", "files"
         )
-        self._known: dict[str, tuple[str, int]] = {}
+        self._find = cache(self._fetched)
 
     def _place(self, line: Map) -> _FileSource:
         """It is fetched by its path; processes of another machine are not asked."""
@@ -195,12 +196,10 @@ class RemoteFiles(Files):
     def inode(self, path: str) -> int:
         return self._find(path)[1]
 
-    def _find(self, path: str) -> tuple[str, int]:
-        if path not in self._known:
-            self._known[path] = ("", 0)
-            with contextlib.suppress(LinewrightError, OSError, ValueError, EOFError):
-                self._known[path] = self._fetch(path)
-        return self._known[path]
+    def _fetched(self, path: str) -> tuple[str, int]:
+        with contextlib.suppress(LinewrightError, OSError, ValueError, EOFError):
+            return self._fetch(path)
+        return "", 0
 
     def _fetch(self, path: str) -> tuple[str, int]:
         name = shlex.quote(path)
