@@ -30,8 +30,8 @@ from linewright.units import duration_text
 
 if TYPE_CHECKING:
     from linewright.find.addresses import HeapTable
-    from linewright.find.live import SamplerOutput
     from linewright.find.mapped_files import Files
+    from linewright.find.sources import SamplerOutput
     from linewright.find.space import Spaces
 
 find_sampler = finder("linewright-find", "find")
@@ -94,15 +94,14 @@ class SamplerPlace:
             stack.enter_context(interrupts.answered_by(send.stop))
             began_ns = time.process_time_ns()
             try:
-                for room in ("sources", "result_document"):
-                    import_module(f"linewright.find.{room}")
-                from linewright.find import live
+                import_module("linewright.find.result_document")
+                from linewright.find import sources
 
                 if not place.far:  # the probe here takes 0.1 s to answer
                     threading.Thread(target=self._ask_ahead, daemon=True).start()
                 known = self.files
                 send("\n")  # the sampler waits for a request
-                gathered = live.gather(lines, send, watch, known, self._show)
+                gathered = sources.gather(lines, send, watch, known, self._show)
                 gathered.reading_ns = 0 if place.far else time.process_time_ns() - began_ns
                 gathered.ended_by = interrupts.caught
             finally:

@@ -16,8 +16,8 @@ from linewright.run import programs
 
 if TYPE_CHECKING:
     from linewright.find.line_prices import Prices
-    from linewright.find.live import SamplerOutput
     from linewright.find.results import Remark, Result
+    from linewright.find.sources import SamplerOutput
 
 MOST_PER_SECOND = 4000
 """Samples a second over all CPUs: what the command reads without falling behind."""

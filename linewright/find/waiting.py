@@ -43,8 +43,8 @@ from linewright.find.stream import Off, Sample
 
 if TYPE_CHECKING:
     from linewright.find.addresses import Addresses
-    from linewright.find.live import SamplerOutput
     from linewright.find.names import Names
+    from linewright.find.sources import SamplerOutput
 
 FEWEST = 50
 """Samples in loops that wait for a word before anything is said of it: a part of half of them has

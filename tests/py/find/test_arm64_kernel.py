@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from linewright.find import live, sources, stream
+from linewright.find import sources, stream
 from linewright.find.line_words import object_text
 from linewright.find.results import Result
 from support.places import ROOT
@@ -70,7 +70,7 @@ def as_here(line: str) -> bytes:
 
 
 def result(lines: list[bytes]) -> Result:
-    gathered = live.gather(lines, watch=False)
+    gathered = sources.gather(lines, watch=False)
     assert (
         gathered.start.arch == "arm64" and gathered.start.source == "timer" and not gathered.damaged
     )
@@ -99,7 +99,7 @@ def test_a_refusal_names_the_setting_and_what_it_should_be(streams) -> None:
         stream.SamplingRefusal,
         match=r"perf_event_open: .*; kernel.perf_event_paranoid is [34], 2 would do",
     ):
-        live.gather(streams[REFUSED])
+        sources.gather(streams[REFUSED])
 
 
 def test_the_control_gives_none(streams) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from linewright.errors import RunError
-from linewright.find import live
+from linewright.find import sources
 from linewright.find.sampled_machine import SamplerPlace
 from linewright.find.sampling import SampleRequest
 from support import find_results, waiting
@@ -202,7 +202,7 @@ def test_a_failure_of_the_reader_ends_the_sampler(sampling, monkeypatch) -> None
         raise RunError("as planted")
 
     monkeypatch.setenv("LINEWRIGHT_FIND", str(SAMPLER))
-    monkeypatch.setattr(live, "gather", fail)
+    monkeypatch.setattr(sources, "gather", fail)
     with closing(SamplerPlace("local")) as there, pytest.raises(RunError, match="as planted"):
         given = SampleRequest([], None, None, False).arguments(there.cpus)
         there.run(given, [sys.executable, "-c", "while True: pass"], True)

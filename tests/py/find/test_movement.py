@@ -16,10 +16,10 @@ from linewright.analysis.intervals import wilson_score
 from linewright.find import sources
 from linewright.find.line_prices import Prices
 from linewright.find.line_words import kind_text, movement_text, note_text
-from linewright.find.live import gather
 from linewright.find.movement import Ticks, Use, movement, ran_at_once
 from linewright.find.result_document import document, headline
 from linewright.find.results import Hot, Movement, Site, Touch, note
+from linewright.find.sources import gather
 from linewright.find.stream import End, Sample, Start, Task
 from linewright.say.document import render_all
 from linewright.schema import Estimate, Interval

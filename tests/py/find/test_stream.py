@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linewright.errors import LinewrightError, RunError, UserError
-from linewright.find import live, stream
+from linewright.find import sources, stream
 from linewright.find.stream import AnyLine, End, Failure, Sample, Start, Task
 
 START = Start(
@@ -34,7 +34,7 @@ def encoded(*lines: AnyLine) -> list[bytes]:
 
 
 def test_a_whole_stream() -> None:
-    found = live.gather(encoded(START, SAMPLE, End(samples=1)))
+    found = sources.gather(encoded(START, SAMPLE, End(samples=1)))
     assert found.end is not None and len(found.samples) == 1 and not found.damaged
 
 
@@ -45,25 +45,25 @@ def test_who_goes_on_is_told_by_time(began_ns: int, left: int) -> None:
     ended = Task(time_ns=9, event="exit", pid=2, tid=2)
     began = Task(time_ns=began_ns, event="start", pid=2, tid=2, parent=1)
     for lines in ((ended, began), (began, ended)):
-        assert live.gather(encoded(START, *lines, End(samples=0))).left() == left
+        assert sources.gather(encoded(START, *lines, End(samples=0))).left() == left
 
 
 def test_a_cut_last_line_is_left_out() -> None:
     lines = encoded(START, SAMPLE, SAMPLE)
-    found = live.gather([*lines[:2], lines[2][:20]])
+    found = sources.gather([*lines[:2], lines[2][:20]])
     assert len(found.samples) == 1 and found.end is None
 
 
 def test_damage_keeps_what_came_before() -> None:
-    found = live.gather([*encoded(START, SAMPLE), b"garbage\n", *encoded(SAMPLE)])
+    found = sources.gather([*encoded(START, SAMPLE), b"garbage\n", *encoded(SAMPLE)])
     assert len(found.samples) == 1 and "line 3" in found.damaged
 
 
 def test_no_start_no_result() -> None:
     with pytest.raises(RunError, match="no start"):
-        live.gather(encoded(SAMPLE))
+        sources.gather(encoded(SAMPLE))
     with pytest.raises(RunError, match="nothing"):
-        live.gather([])
+        sources.gather([])
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_no_start_no_result() -> None:
 )
 def test_a_failure_is_raised_as_what_it_is(code: int, error: type) -> None:
     with pytest.raises(error, match="because"):
-        live.gather(encoded(Failure(why="because", code=code)))
+        sources.gather(encoded(Failure(why="because", code=code)))
 
 
 @given(
@@ -82,7 +82,7 @@ def test_a_failure_is_raised_as_what_it_is(code: int, error: type) -> None:
 )
 def test_any_bytes_are_a_result_or_one_complaint(lines: list[bytes]) -> None:
     try:
-        live.gather([line if line.endswith(b"\n") else line + b"\n" for line in lines])
+        sources.gather([line if line.endswith(b"\n") else line + b"\n" for line in lines])
     except LinewrightError as error:
         assert "\n" not in str(error)
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from find.test_stream import START, encoded
 
-from linewright.find import live, sources
+from linewright.find import sources
 from linewright.find.evidence import sharing_kind
 from linewright.find.space import PAGE
 from linewright.find.stream import Code, Map, Sample, Watch
@@ -34,7 +34,7 @@ def gathered(
     shared: bool,
     answer: Callable[[list[str]], Iterable[Watch]] = lambda sent: (),
     code: str = STORE,
-) -> tuple[live.SamplerOutput, list[str]]:
+) -> tuple[sources.SamplerOutput, list[str]]:
     """Where these (process and thread) store by turns: the run, which has these outcomes of the
     watchpoints that were asked for, and the requests for them."""
     text = bytes.fromhex(code).ljust(PAGE, b"\x90")
@@ -56,7 +56,7 @@ def gathered(
         for one in answer(sent):  # what follows from an answer is answered, too
             yield from encoded(one)
 
-    return live.gather(stream(), sent.append), sent
+    return sources.gather(stream(), sent.append), sent
 
 
 def outcome(request: str, **hit) -> Watch:
