@@ -20,10 +20,9 @@ from linewright.elf.outline_helpers import is_helper
 from linewright.elf.symbols import module
 from linewright.errors import RunError, UserError
 from linewright.find import stream
-from linewright.find.addresses import Addresses, Stacks
+from linewright.find.addresses import Addresses, FileAddress, Names, Stacks
 from linewright.find.decode import STACK_POINTER
 from linewright.find.evidence import LINE, LineEvidence, LinePlace, SiteKey, runs
-from linewright.find.names import FileAddress, Names
 from linewright.find.results import BLIND, HelperCall, Result, note, readable
 from linewright.find.shared_lines import FEWEST_TAKEOVERS, SharedLines
 from linewright.find.space import Spaces

@@ -13,14 +13,13 @@ from pathlib import PurePath
 
 from linewright.errors import RunError
 from linewright.find import stream
-from linewright.find.addresses import Addresses, HeapTable, Stacks
+from linewright.find.addresses import Addresses, HeapTable, Names, Stacks
 from linewright.find.decode import POINTER, STACK_POINTER, Decoder
 from linewright.find.evidence import Evidence, LineEvidence, collect, collect_near
 from linewright.find.line_prices import Prices
 from linewright.find.line_verdict import SELDOM_AT_ONCE
 from linewright.find.mapped_files import Files
 from linewright.find.movement import mark_task_bytes
-from linewright.find.names import Names
 from linewright.find.results import BLIND, Remark, Result, note, readable
 from linewright.find.shared_lines import SharedLines
 from linewright.find.space import PAGE, Spaces

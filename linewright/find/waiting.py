@@ -34,16 +34,15 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import numpy as np
 
 from linewright.analysis.intervals import wilson_score
+from linewright.find.addresses import ARM64_REGISTERS
 from linewright.find.decode import Operand, WaitLoop
 from linewright.find.movement import LONGEST_TURN_NS, tick_numbers
-from linewright.find.names import ARM64_REGISTERS
 from linewright.find.results import Wait, WaitAnswer
 from linewright.find.space import Key, Spaces
 from linewright.find.stream import Off, Sample
 
 if TYPE_CHECKING:
-    from linewright.find.addresses import Addresses
-    from linewright.find.names import Names
+    from linewright.find.addresses import Addresses, Names
     from linewright.find.sources import SamplerOutput
 
 FEWEST = 50

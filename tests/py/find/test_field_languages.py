@@ -11,8 +11,8 @@ import pytest
 
 from linewright.elf import types
 from linewright.elf.symbols import content, demangle, module
+from linewright.find.addresses import Names
 from linewright.find.decode import DWARF_REGISTERS, Decoder
-from linewright.find.names import Names
 from linewright.find.space import Spaces
 from linewright.find.stream import Map, Sample
 

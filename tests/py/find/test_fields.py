@@ -13,10 +13,10 @@ import pytest
 
 from linewright.elf import types
 from linewright.elf.symbols import module
+from linewright.find.addresses import Names
 from linewright.find.evidence import Evidence, LinePlace
 from linewright.find.fields import fields_on, separated
 from linewright.find.line_words import advised_text, bytes_text, function_text, picture
-from linewright.find.names import Names
 from linewright.find.results import FieldBytes, LayoutAdvice, Touch
 from linewright.find.space import Spaces
 from linewright.find.stream import Map

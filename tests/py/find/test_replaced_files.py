@@ -13,9 +13,9 @@ from collections.abc import Iterator
 import pytest
 
 from linewright.find import mapped_files
+from linewright.find.addresses import Names
 from linewright.find.line_words import note_text
 from linewright.find.mapped_files import Files
-from linewright.find.names import Names
 from linewright.find.results import note
 from linewright.find.space import Spaces
 from linewright.find.stream import Map
