@@ -37,11 +37,6 @@ class LinePlace(NamedTuple):
         which of them it was."""
         return any(a.reuses(b) for a, b in combinations(self.owners, 2))
 
-    @property
-    def pair(self) -> LinePlace:
-        """The 128 bytes that it lies in."""
-        return LinePlace(self.space, self.line >> 1)
-
 
 class SiteKey(NamedTuple):
     """An accessing instruction; the process is one that ran it."""
