@@ -445,7 +445,7 @@ def _take(
     contexts: list[Context],
     rows: list[Record],
     writer: records.Writer,
-    shown: progress.ProgressLines | progress.ProgressBar,
+    shown: progress.ProgressLines,
 ) -> None:
     if isinstance(event, Progress):
         writer.sync()

@@ -23,6 +23,12 @@ FARTHEST = 100
 
 def page(document: Document) -> str:
     """The whole page as text."""
+    parts = [_part(table) for table in document.tables]
+    return filled("document_page.html", document=document, parts=parts, width=WIDTH)
+
+
+def filled(template: str, **values: Any) -> str:
+    """A template of this folder with its values, every text escaped."""
     environment = Environment(
         loader=PackageLoader("linewright.show", "."),
         autoescape=True,
@@ -31,12 +37,7 @@ def page(document: Document) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"line": one_line, "say": lambda sentence: one_line(render(sentence))}
-    return environment.get_template("document_page.html").render(
-        document=document,
-        parts=[_part(table) for table in document.tables],
-        width=WIDTH,
-        version=__version__,
-    )
+    return environment.get_template(template).render(version=__version__, **values)
 
 
 def _part(table: TextTable) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def width_of(console: Console) -> int:
 LIKE = {
     "–": "-", "—": "-", "−": "-", "×": "x", "·": "|", "…": "...", "±": "+-", "µ": "u", "√": "sqrt ",
     "↔": "<->", "↕": "^v", "→": "->", "↑": "^", "↓": "v", "≥": ">=", "≤": "<=", "≈": "~", "⁴": "^4",
-    "⁶": "^6", "▶": ">", "█": "#", "░": ".", "π": "pi", "“": '"', "”": '"', "’": "'",
+    "⁶": "^6", "▶": ">", "█": "#", "░": "-", "π": "pi", "“": '"', "”": '"', "’": "'",
 }  # fmt: skip
 """What is printed for a sign of ours that an encoding lacks."""
 
@@ -85,15 +85,6 @@ def likeness(error: UnicodeError) -> tuple[str, int]:
         bare = unicodedata.normalize("NFKD", sign).encode("ascii", "ignore").decode()
         said += LIKE.get(sign) or bare or "?"
     return said, error.end
-
-
-def encodes(text: str, encoding: str) -> bool:
-    """Whether an encoding can express a text."""
-    try:
-        text.encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
 
 
 def print_json(value: object) -> None:

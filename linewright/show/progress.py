@@ -93,8 +93,10 @@ class PlanMeter:
 class ProgressLines:
     """Progress where nothing can be redrawn: pipes, logs, CI."""
 
-    def __init__(self, meter: Meter) -> None:
-        self._meter, self._next = meter, LINE_EVERY_S
+    every_s = LINE_EVERY_S
+
+    def __init__(self, meter: Meter, next_s: float = LINE_EVERY_S) -> None:
+        self._meter, self._next = meter, next_s
 
     def __enter__(self) -> ProgressLines:
         return self
@@ -105,22 +107,27 @@ class ProgressLines:
     def show(self, step: Any) -> None:
         self._meter.take(step)
         if self._meter.elapsed_s >= self._next:
-            self._next = self._meter.elapsed_s + LINE_EVERY_S
-            remark(self._meter.text())
+            self._next = self._meter.elapsed_s + self.every_s
+            self._draw(self._meter.text())
+
+    def _draw(self, text: str) -> None:
+        remark(text)
 
     def say(self, line: str) -> None:
         """A line that stays."""
         remark(line)
 
 
-class ProgressBar:
+class ProgressBar(ProgressLines):
     """Progress on a terminal: one bar with the time left and the cell being measured.
 
     Drawn twice a second and by no thread of its own: the CPUs belong to the measurement.  A
     terminal that is gone ends the drawing, not the run."""
 
+    every_s = 0.5
+
     def __init__(self, meter: Meter, console: Console) -> None:
-        self._meter = meter
+        super().__init__(meter, 0.0)
         self._bar = Bar(
             BarColumn(bar_width=24),
             TextColumn("{task.description}", markup=False),
@@ -129,7 +136,6 @@ class ProgressBar:
             auto_refresh=False,
         )
         self._task = self._bar.add_task("starting", total=1.0)
-        self._next = 0.0
 
     def __enter__(self) -> ProgressBar:
         with suppress(OSError):
@@ -140,14 +146,10 @@ class ProgressBar:
         with suppress(OSError):
             self._bar.stop()
 
-    def show(self, step: Any) -> None:
-        self._meter.take(step)
-        if self._meter.elapsed_s < self._next:
-            return
-        self._next = self._meter.elapsed_s + 0.5
-        text = Text(self._meter.text())
-        text.truncate(max(20, self._bar.console.width - 26), overflow="ellipsis")
-        self._bar.update(self._task, completed=self._meter.share, description=text.plain)
+    def _draw(self, text: str) -> None:
+        line = Text(text)
+        line.truncate(max(20, self._bar.console.width - 26), overflow="ellipsis")
+        self._bar.update(self._task, completed=self._meter.share, description=line.plain)
         with suppress(OSError):
             self._bar.refresh()
 
@@ -157,7 +159,7 @@ class ProgressBar:
             self._bar.console.print(Text(line))
 
 
-def fitting(meter: Meter) -> ProgressLines | ProgressBar:
+def fitting(meter: Meter) -> ProgressLines:
     """The display that fits standard error."""
     console = Console(stderr=True)
     return (

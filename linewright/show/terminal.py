@@ -42,7 +42,7 @@ from linewright.say.document import (
     text_of,
 )
 from linewright.say.machine_tables import in_signs
-from linewright.show.output import WIDE, encodes, width_of
+from linewright.show.output import WIDE, width_of
 
 _TONES = {"good": "bold green", "doubt": "bold yellow", "bad": "bold red"}
 _STYLES = {"good": "green", "bad": "red", "alarm": "bold red", "doubted": "italic"}
@@ -349,7 +349,7 @@ def _screen_blocks(
         for line in [legend_of(made, letters), *render_all(matrix.notes)]:
             blocks += _wrapped(line, "", width)
     if isinstance(prices, Bars):
-        blocks += [*blank["prices"], chart(prices, width, console.encoding)]
+        blocks += [*blank["prices"], chart(prices, width)]
     for line in [line for name in LIMITS for line in screen.of(name)]:
         blocks += _wrapped(_text(line), "", width)
     if said := _left_out(screen, whole):
@@ -449,22 +449,9 @@ SHORTEST_BAR = 12
 """Columns below which no bars are drawn."""
 
 
-class Signs(NamedTuple):
-    """Characters of the bars: those of Unicode, or ASCII where the stream's encoding has no
-    others."""
-
-    solid: str
-    light: str
-    beyond: str
-
-
-UNICODE = Signs("█", "░", "▶")
-ASCII = Signs("#", "-", ">")
-
-
-def signs_for(encoding: str) -> Signs:
-    """The signs that an encoding can express."""
-    return UNICODE if encodes("".join(UNICODE), encoding) else ASCII
+SOLID, LIGHT, BEYOND = "█░▶"
+"""Of a bar the part up to the cheaper cost, the part from there to the other, and the end of one
+that is longer than the scale; where an encoding lacks them their likeness is printed."""
 
 
 class BarScale(NamedTuple):
@@ -502,24 +489,18 @@ def scale_of(table: Bars, columns: int) -> BarScale | None:
     return BarScale(low, max(high, 10 * low), columns)
 
 
-def bar(values: Sequence[float], beyond: float, scale: BarScale, signs: Signs) -> str:
+def bar(values: Sequence[float], beyond: float, scale: BarScale) -> str:
     """Solid up to the cheaper of the figures, light from there to the more expensive one."""
     if not values:
         return ""
-    if min(values) > beyond:
-        return signs.solid * (scale.columns - 1) + signs.beyond
-    solid = scale.at(min(values))
-    if max(values) > beyond:
-        return signs.solid * solid + signs.light * (scale.columns - solid - 1) + signs.beyond
-    light = scale.at(max(values)) - solid
-    return signs.solid * solid + signs.light * light
+    ends = min(values), max(values)
+    solid, whole = (scale.columns - 1 if end > beyond else scale.at(end) for end in ends)
+    return SOLID * solid + LIGHT * (whole - solid) + BEYOND * (ends[1] > beyond)
 
 
-def chart(bars: Bars, width: int, encoding: str) -> Table:
+def chart(bars: Bars, width: int) -> Table:
     """The rows, with bars as far as the width has room for them."""
-    signs = signs_for(encoding)
-    drawn_by = zip(bars.bars, (signs.solid, signs.light), strict=False)
-    marks = {n: sign for (n, _), sign in drawn_by}
+    marks = {n: sign for (n, _), sign in zip(bars.bars, (SOLID, LIGHT), strict=False)}
     headings = [f"{h} {marks[n]}" if n in marks else h for n, h in enumerate(bars.headings)]
     shown, _ = narrowed(replace(bars, headings=headings))
     scale = scale_of(bars, width - table_width(shown))
@@ -531,7 +512,7 @@ def chart(bars: Bars, width: int, encoding: str) -> Table:
             headings=[*shown.headings, scale.axis()],
             left=[*shown.left, True],
             rows=[
-                [*texts, bar(bars.values_of(row), bars.beyond, scale, signs)]
+                [*texts, bar(bars.values_of(row), bars.beyond, scale)]
                 for texts, row in zip(shown.rows, bars.rows, strict=True)
             ],
         )

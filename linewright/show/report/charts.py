@@ -40,13 +40,7 @@ class Canvas:
         """The block as a Vega-Lite specification, with the room that the page's script gives it."""
         if isinstance(block, Bars):
             return _bars(block)
-        draw = {
-            "points": self._points,
-            "scatter": self._scatter,
-            "lines": self._lines,
-            "tiles": self._tiles,
-        }
-        return draw[block.kind](block)
+        return getattr(self, f"_{block.kind}")(block)
 
     def _hue(self, forms: Sequence[str]) -> alt.Color:
         """Colour by the form: the page's own for each, and no other name in the legend."""
@@ -80,9 +74,7 @@ class Canvas:
             where["yOffset"] = alt.YOffset("lane:N", scale=alt.Scale(domain=lanes))
         shared = where | ({"color": self._hue(forms)} if mixed else {})
         layers = [
-            drawn.mark_rule(strokeWidth=2).encode(
-                x=alt.X(f"{value}_from:Q", title=chart.x.title), x2=f"{value}_to:Q", **shared
-            ),
+            _reach(drawn.mark_rule(strokeWidth=2), "x", chart.x, **shared),
             drawn.mark_point(filled=True).encode(
                 x=alt.X(f"{value}:Q", title=chart.x.title, **place),
                 shape=self._shape(),
@@ -92,16 +84,10 @@ class Canvas:
             _doubts(drawn, {"x": f"{value}_to:Q", **where}, align="left", dx=5),
         ]
         rows_px = ROW_PX + 9 * max(0, len(lanes) - 2)
-        left = _beside(chart.y.places)
-        height = max(rows_px * len(chart.y.places), 3 * ROW_PX)
-        return _finish(
-            alt.layer(*layers),
-            height,
-            chart.choices,
-            left=left,
-            least=180 + left,
-            row=height // len(chart.y.places),
-        )
+        left, row = _beside(chart.y.places), len(chart.y.places)
+        height = max(rows_px * row, 3 * ROW_PX)
+        layout = {"left": left, "least": 180 + left, "row": height // row}
+        return _finish(alt.layer(*layers), height, chart.choices, **layout)
 
     def _scatter(self, chart: Chart) -> dict[str, Any]:
         """Each row as a point with an interval on both axes."""
@@ -114,18 +100,8 @@ class Canvas:
         }
         colour = self._hue(unique(row["form"] for row in rows))
         layers = [
-            drawn.mark_rule().encode(
-                x=alt.X(f"{x.name}_from:Q", title=x.title),
-                x2=f"{x.name}_to:Q",
-                y=places["y"],
-                color=colour,
-            ),
-            drawn.mark_rule().encode(
-                y=alt.Y(f"{y.name}_from:Q", title=y.title),
-                y2=f"{y.name}_to:Q",
-                x=places["x"],
-                color=colour,
-            ),
+            _reach(drawn.mark_rule(), "x", x, y=places["y"], color=colour),
+            _reach(drawn.mark_rule(), "y", y, x=places["x"], color=colour),
             drawn.mark_point(filled=True, size=110).encode(
                 color=colour, shape=self._shape(), tooltip=_tip(chart.tips), **places
             ),
@@ -156,9 +132,7 @@ class Canvas:
             lines = drawn.transform_filter(f"datum.{chart.fitted} > 0")
             height = alt.Y(f"{chart.fitted}:Q", title=title)
         layers = [
-            drawn.mark_rule(strokeWidth=2).encode(
-                y=alt.Y(f"{value}_from:Q", title=title), y2=f"{value}_to:Q", **shared
-            ),
+            _reach(drawn.mark_rule(strokeWidth=2), "y", chart.y, **shared),
             lines.mark_line().encode(y=height, strokeDash=_dash(strokes), **shared),
             drawn.mark_point(filled=True).encode(
                 y=y, tooltip=_tip(chart.tips), shape=self._shape(), **shared
@@ -168,32 +142,23 @@ class Canvas:
 
     def _tiles(self, chart: Chart) -> dict[str, Any]:
         """Coloured rectangles with their values, the heat from cheap to expensive."""
-        columns = len({(row.get(_facet(chart)), row[chart.x.name]) for row in chart.rows})
-        square = not chart.facet
+        square, part = not chart.facet, chart.facet.name if chart.facet else ""
+        columns = len({(row.get(part), row[chart.x.name]) for row in chart.rows})
         step = (40 if columns <= 12 else 24 if columns <= 32 else 12) if square else STEP
         drawn = _tile_layers(chart, 11 if square else 10.5, step >= STEP).properties(
             width=alt.Step(step), height=alt.Step(step if square else TILE_ROW_PX)
         )
-        left = _beside(chart.y.places) - BETWEEN
+        layout = {"left": _beside(chart.y.places) - BETWEEN, "row": TILE_ROW_PX}
         if chart.facet is None:
-            return _finish(drawn, None, chart.choices, fills=False, left=left, row=step)
+            return _finish(drawn, None, chart.choices, **layout | {"row": step})
         header = alt.Header(title=chart.facet.title, titleAnchor="start", labelAnchor="start")
-        facet = alt.Facet(f"{chart.facet.name}:N", sort=chart.facet.places, header=header)
-        faceted = drawn.facet(
-            facet,
+        drawn = drawn.facet(
+            alt.Facet(f"{chart.facet.name}:N", sort=chart.facet.places, header=header),
             columns=min(ABREAST, len(chart.facet.places)),
             spacing={"column": BETWEEN, "row": 2 * BETWEEN},
         )
-        abreast = BETWEEN + step * len({row[chart.x.name] for row in chart.rows})
-        return _finish(
-            faceted,
-            None,
-            chart.choices,
-            fills=False,
-            left=left,
-            abreast=abreast,
-            row=TILE_ROW_PX,
-        )
+        layout["abreast"] = BETWEEN + step * len({row[chart.x.name] for row in chart.rows})
+        return _finish(drawn, None, chart.choices, **layout)
 
     def asked(self, block: Explorer) -> dict[str, Any]:
         """What the page's script needs to draw any of it: a chart for each figure, without rows,
@@ -228,8 +193,8 @@ class Canvas:
             _doubts(drawn, {}, dy=-11),
         ]
         if figure.interval:
-            reach = {"y": alt.Y(f"{name}_low:Q", title=figure.title), "y2": f"{name}_high:Q"}
-            layers.insert(0, drawn.mark_rule(clip=True, strokeWidth=2).encode(**reach))
+            rules, both = drawn.mark_rule(clip=True, strokeWidth=2), (f"{name}_low", f"{name}_high")
+            layers.insert(0, _reach(rules, "y", figure, both))
         chart = alt.layer(*layers).encode(
             x=alt.X("place:N", axis=alt.Axis(labelAngle=0)),
             xOffset=alt.XOffset("name:N"),
@@ -277,17 +242,14 @@ def _bars(table: Bars) -> dict[str, Any]:
         drawn.mark_bar(cornerRadiusEnd=3).encode(
             x=x, x2="least:Q", color=colour, tooltip=_tip(tips), **shared
         ),
-        drawn.mark_rule(strokeWidth=2).encode(
-            x=alt.X("low:Q", title=title), x2="ns_high:Q", **shared
-        ),
+        _reach(drawn.mark_rule(strokeWidth=2), "x", table.axis, ("low", "ns_high"), **shared),
         drawn.mark_text(align="left", dx=5, fontSize=11).encode(
             x=alt.X("beside:Q", title=title), text="text:N", **shared
         ),
     ]
     left = _beside(names)
-    height = BAR_ROW_PX * len(names)
-    least = left + LABEL_PX + 160
-    return _finish(alt.layer(*layers), height, left=left, least=least, row=BAR_ROW_PX)
+    layout = {"left": left, "least": left + LABEL_PX + 160, "row": BAR_ROW_PX}
+    return _finish(alt.layer(*layers), BAR_ROW_PX * len(names), **layout)
 
 
 def _bar_rows(table: Bars, cells: list[str | TableCell]) -> list[dict[str, Any]]:
@@ -315,10 +277,6 @@ ABREAST = 3
 """Parts side by side in a picture; the page's script puts as many as there is room for."""
 _SAID = "abs({0}) < 9.95 ? '.2f' : abs({0}) < 99.5 ? '.1f' : abs({0}) < 9999 ? '.0f' : '.1~e'"
 """Three digits for any size, as a Vega expression."""
-
-
-def _facet(chart: Chart) -> str:
-    return chart.facet.name if chart.facet else ""
 
 
 def _tile_layers(chart: Chart, size: float, texts: bool) -> alt.LayerChart:
@@ -355,11 +313,8 @@ def _tile_layers(chart: Chart, size: float, texts: bool) -> alt.LayerChart:
             f"{chart.y.name}:N", title=None, sort=chart.y.places, axis=alt.Axis(labelLimit=360)
         ),
     }
-    layers = [
-        drawn.mark_rect(style="tile", cornerRadius=3).encode(
-            color=colour, tooltip=_tip(chart.tips), **place
-        )
-    ]
+    tile = {"color": colour, "tooltip": _tip(chart.tips), **place}
+    layers = [drawn.mark_rect(style="tile", cornerRadius=3).encode(**tile)]
     if texts:
         on = "contrast('{}', scale('color', datum.heat))"
         ink = f"{on.format('#ffffff')} >= {on.format('#16191d')} ? '#ffffff' : '#16191d'"
@@ -397,9 +352,8 @@ def _tip(fields: Iterable[tuple[str, str]]) -> list[alt.Tooltip]:
 
 def _dash(axis: Axis) -> alt.StrokeDash:
     legend = _legend(axis.places, symbolType="stroke", symbolSize=DASH_PX**2)
-    scale = alt.Scale(
-        domain=axis.places, range=[DASHES[n % len(DASHES)] for n in range(len(axis.places))]
-    )
+    dashes = [DASHES[n % len(DASHES)] for n in range(len(axis.places))]
+    scale = alt.Scale(domain=axis.places, range=dashes)
     return alt.StrokeDash(f"{axis.name}:N", scale=scale, legend=legend)
 
 
@@ -408,13 +362,19 @@ def _legend(names: Sequence[str], **more: Any) -> alt.Legend | None:
     return alt.Legend(title=None, values=list(names), **more) if len(names) > 1 else None
 
 
+def _reach(
+    rules: alt.Chart, at: str, axis: Axis, ends: Sequence[str] = (), **where: Any
+) -> alt.Chart:
+    """Rules along an axis, for the drawn part of each interval or between the fields `ends`."""
+    low, high = ends or (f"{axis.name}_from", f"{axis.name}_to")
+    first = {"x": alt.X, "y": alt.Y}[at](f"{low}:Q", title=axis.title)
+    return rules.encode(**{at: first, f"{at}2": f"{high}:Q"}, **where)
+
+
 def _doubts(drawn: alt.Chart, where: dict[str, Any], **style: Any) -> alt.Chart:
     """The marks of doubt beside points."""
-    return (
-        drawn.transform_filter("datum.mark != ''")
-        .mark_text(style="doubt", **style)
-        .encode(text="mark:N", **where)
-    )
+    doubted = drawn.transform_filter("datum.mark != ''")
+    return doubted.mark_text(style="doubt", **style).encode(text="mark:N", **where)
 
 
 def _value(
@@ -487,36 +447,24 @@ def _finish(
     chart: alt.TopLevelMixin,
     height: int | None = None,
     choices: Sequence[Selection] = (),
-    fills: bool = True,
-    left: int = 40,
-    abreast: int = 0,
-    least: int = 0,
-    row: int = 0,
+    **layout: int,
 ) -> dict[str, Any]:
-    """The chart's specification; one that fills takes its container's width. `left`: pixels that
-    row names take; `abreast`: pixels of each of its parts, of which the page puts as many side by
-    side as there is room for; `least`: pixels below which it scrolls rather than shrinks; `row`:
-    pixels of a row, whose name the page puts above it where there is no room beside it."""
+    """The chart's specification; one with a height takes its container's width. `layout`, in
+    pixels: ``left``, what row names take; ``abreast``, each of its parts, of which the page puts
+    as many side by side as there is room for; ``least``, below which it scrolls rather than
+    shrinks; ``row``, a row, whose name the page puts above it where there is no room beside it."""
     for choice in choices:
         chart = chart.add_params(alt.param(name=choice.signal, value=choice.options[0][0]))
-    if fills:
-        chart = chart.properties(
-            width="container", autosize=alt.AutoSizeParams(type="fit-x", contains="padding")
-        )
     if height is not None:
-        chart = chart.properties(height=height)
+        fit = alt.AutoSizeParams(type="fit-x", contains="padding")
+        chart = chart.properties(width="container", autosize=fit, height=height)
     # A test holds every chart against Vega-Lite's schema, which takes as long as the rest of it.
     spec = chart.to_dict(validate=False)
     spec.pop("config", None)  # the theme's business
     chosen = [value for choice in choices for value, _ in choice.options]
     spec["datasets"] = _named_alone(spec, chosen)
-    spec["usermeta"] = {
-        "legend": max((len(name) for name in _legend_names(spec)), default=0),
-        "left": left,
-        "abreast": abreast,
-        "least": least,
-        "row": row,
-    }
+    legend = max(map(len, _legend_names(spec)), default=0)
+    spec["usermeta"] = {"legend": legend, "left": 40, "abreast": 0, "least": 0, "row": 0} | layout
     return spec
 
 

@@ -12,35 +12,27 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
-import jinja2
 import vl_convert
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 from msgspec.structs import asdict, replace
 
-from linewright import __version__
 from linewright.errors import one_line
 from linewright.say.document import Bars, Chart, Explorer, Section, TextTable, render_all
 from linewright.say.document import render as render_sentence
 from linewright.say.page_material import Material, Series
+from linewright.show.document_page import filled
 from linewright.show.report import charts, theme
 from linewright.show.terminal import legend_of, narrowed
-
-SCRIPT = "report.js"
 
 
 def render(material: Material) -> str:
     """The whole page as text."""
-    scripts, canvas = [_vega(), _ours()], charts.Canvas(material.labels, material.colours)
+    scripts = [_vega(), _inlined(_resource("report.js"))]
+    canvas = charts.Canvas(material.labels, material.colours)
     chapters = [_chapter(section, canvas) for section in material.sections]
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("linewright.show.report", "page"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html").render(
+    return filled(
+        "report/page/page.html",
         policy=_policy(scripts),
         style=Markup(_resource("report.css")),
         scripts=[Markup(script) for script in scripts],
@@ -59,7 +51,6 @@ def render(material: Material) -> str:
             if part
         ],
         cells=sum(len(series.cells) for series in material.series),
-        version=__version__,
     )
 
 
@@ -118,11 +109,6 @@ def _matrix(series: Series) -> tuple[TextTable | None, list[str]]:
 def _vega() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script, as vl-convert bundles them."""
     return _inlined(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
-
-
-@lru_cache(maxsize=1)
-def _ours() -> str:
-    return _inlined(_resource(SCRIPT))
 
 
 def _resource(name: str) -> str:

@@ -26,20 +26,8 @@ _SITUATIONS = {"light": ["#808c98", "#33414f"], "dark": ["#7d8996", "#dfe5ea"]}
 _HEAT = ["#fff3d6", "#fddc9f", "#f9ad68", "#ec7346", "#c23d55", "#8a2c63", "#5b2a6e"]
 """From cheap to expensive, the same on either background; lightness alone tells the order."""
 _INK = {
-    "light": {
-        "text": "#16191d",
-        "muted": "#59636e",
-        "line": "#e4e7ea",
-        "surface": "#ffffff",
-        "accent": "#0b6bcb",
-    },
-    "dark": {
-        "text": "#e8ebee",
-        "muted": "#a3adb8",
-        "line": "#2c333c",
-        "surface": "#171b21",
-        "accent": "#6cb6ff",
-    },
+    "light": {"text": "#16191d", "muted": "#59636e", "line": "#e4e7ea", "surface": "#ffffff"},
+    "dark": {"text": "#e8ebee", "muted": "#a3adb8", "line": "#2c333c", "surface": "#171b21"},
 }
 
 
@@ -55,8 +43,6 @@ def config(mode: str) -> dict:
         "range": {
             "category": _CATEGORIES[mode],
             "heatmap": _HEAT,
-            "ramp": _HEAT,
-            "ordinal": _HEAT,
             "diverging": _SITUATIONS[mode],
         },
         **_guides(ink),
@@ -113,15 +99,6 @@ def _guides(ink: dict[str, str]) -> dict:
             "titleColor": ink["muted"],
             "labelFontWeight": 600,
         },
-        "title": {
-            "color": ink["text"],
-            "fontSize": 15,
-            "fontWeight": 600,
-            "anchor": "start",
-            "offset": 14,
-            "subtitleColor": ink["muted"],
-            "subtitlePadding": 6,
-        },
     }
 
 
@@ -130,14 +107,10 @@ def _marks(ink: dict[str, str]) -> dict:
     return {
         "text": {"color": ink["text"], "fontSize": 12},
         "rule": {"color": ink["muted"]},
-        "errorbar": {"rule": {"strokeWidth": 1.5}},
         "point": {"filled": True, "size": 70, "opacity": 1, "color": ink["text"]},
         "line": {"strokeWidth": 2.25},
-        "bar": {"color": ink["accent"]},
         "style": {
             "doubt": {"color": ink["text"], "fontSize": 11, "fontWeight": 700},
-            "muted": {"color": ink["muted"], "fontSize": 11},
-            "unit": {"fill": ink["muted"]},
             "cell": {"stroke": None},
             "tile": {"stroke": ink["surface"], "strokeWidth": 1.5},
         },

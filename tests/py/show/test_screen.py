@@ -8,6 +8,7 @@ tests/py/show/test_screen.py writes them anew.
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import re
@@ -29,8 +30,8 @@ from linewright.say.phrases import figure_cell
 from linewright.say.verdict import verdict_sentences
 from linewright.schema import Context, Interval, Record
 from linewright.show import plain
-from linewright.show.output import WIDEST
-from linewright.show.terminal import ASCII, LINES, bar, print_documents, scale_of, signs_for
+from linewright.show.output import WIDEST, likeness
+from linewright.show.terminal import BEYOND, LINES, bar, print_documents, scale_of
 from support import machines
 from support.analysis_samples import cell, contexts_of, priced, together, write
 from support.places import HERE
@@ -257,25 +258,22 @@ def price(
 
 def test_bars_are_logarithmic():
     scale = scale_of(price_table([price(0.1), price(100.0)]), 30)
-    lengths = [len(bar([value], 2000.0, scale, ASCII)) for value in (0.1, 1.0, 10.0, 100.0)]
+    lengths = [len(bar([value], 2000.0, scale)) for value in (0.1, 1.0, 10.0, 100.0)]
     assert lengths == [1, 10, 20, 30]
-    both = bar([1.0, 10.0], 2000.0, scale, ASCII), bar([10.0, 1.0], 2000.0, scale, ASCII)
-    assert both == ("#" * 10 + "-" * 10,) * 2
+    both = bar([1.0, 10.0], 2000.0, scale), bar([10.0, 1.0], 2000.0, scale)
+    assert both == ("█" * 10 + "░" * 10,) * 2
     assert scale.axis().split() == ["0.1", "1", "10", "100"] and len(scale.axis()) == 30
 
 
 def test_a_wait_does_not_flatten_the_others():
     table = price_table([price(1.0), price(None, 30_000.0)])
     scale = scale_of(table, 20)
-    assert scale.high <= 10.0 and bar([30_000.0], table.beyond, scale, ASCII).endswith(">")
+    assert scale.high <= 10.0 and bar([30_000.0], table.beyond, scale).endswith(BEYOND)
 
 
 def test_bars_need_no_unicode():
-    assert (
-        signs_for("ascii") is ASCII
-        and signs_for("no-such-encoding") is ASCII
-        and signs_for("utf-8") is not ASCII
-    )
+    codecs.register_error("test of likeness", likeness)
+    assert "█░▶".encode("ascii", "test of likeness") == b"#->"
 
 
 @pytest.mark.parametrize(
