@@ -46,7 +46,7 @@ class Watched:
                 else None
             ),
         )
-        page.goto(Path(path).as_uri(), wait_until="load")
+        page.goto(Path(path).as_uri(), wait_until="commit")
         self.drawn()
 
     def drawn(self, theme: str = "") -> str:
