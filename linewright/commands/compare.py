@@ -103,7 +103,7 @@ def answer(
     the options that say the same on a command line."""
     from linewright.compare import from_files  # imports NumPy: a refusal is quicker than that
     from linewright.compare.compared_files import compare_whatever
-    from linewright.say.comparison_document import check_comparable, page_document, refuse_unlike
+    from linewright.say.comparison_document import check_comparable, document, refuse_unlike
 
     refuse = compare_whatever if UNLIKE in again else refuse_unlike
     found = from_files.compare(paths, from_files.CompareOptions(**options), note, refuse)
@@ -111,7 +111,7 @@ def answer(
     if html is not None:
         from linewright.show.document_page import page
 
-        write(html, page(page_document(found)), "--html")
+        write(html, page(document(found, "page")), "--html")
     _print(found, form, "" if every else shlex.join(["compare", "--all", *again, *paths]))
     return DIFFERENT if found.failed else DONE
 
@@ -138,7 +138,7 @@ def _print(found, form: str, rest: str) -> None:
     from linewright.say import comparison_document
 
     if form == "json":
-        said = comparison_document.document(found, every=True)
+        said = comparison_document.document(found, "cells")
         print_json(comparison_document.for_programs(found) | {"document": said})
     elif form == "csv":
         from linewright.show.output import csv_of
@@ -148,6 +148,6 @@ def _print(found, form: str, rest: str) -> None:
     else:
         from linewright.show.terminal import print_tables
 
-        said = comparison_document.document(found, every=not rest)
+        said = comparison_document.document(found, "everyone" if rest else "cells")
         print_tables(said, console_for(sys.stdout), rest)
     sys.stdout.flush()

@@ -119,7 +119,7 @@ def show_why(wanted: str, summaries: Sequence[Summary], stored: Store) -> None:
     unless it is one."""
     from linewright.analysis.machine_answers import machines_with_answers
     from linewright.records.store import matches
-    from linewright.say import cell_document
+    from linewright.say.cell_tables import cell_document
     from linewright.show.terminal import print_tables
 
     found = [s for s in summaries if s.id == wanted] or [
@@ -152,6 +152,6 @@ def show_why(wanted: str, summaries: Sequence[Summary], stored: Store) -> None:
             [s for s in summaries if s.machine_id == summary.machine_id], stored.contexts
         )
         own = records[(summary.machine_id, summary.id)]
-        said = cell_document.document(summary, own, stored.contexts, machine)
+        said = cell_document(summary, own, stored.contexts, machine)
         print_tables(said, console)
     sys.stdout.flush()

@@ -349,17 +349,14 @@ def _run(
 
 def _show(session, finished, name: str, as_json: bool) -> Scaling | None:
     """Print the result; gives what the numbers of threads came to, if they are the settings."""
-    from linewright.say import scaling_document, trial_document
+    from linewright.say import trial_document
     from linewright.say.document import render_all
     from linewright.show.terminal import print_tables
     from linewright.trial.scaling import scaling
 
     every = [*finished.warm_ups, *finished.samples]
     found = scaling(session, every, finished.verdict) if session.scaling else None
-    if found:
-        said = scaling_document.document(session, finished.samples, finished.verdict, found)
-    else:
-        said = trial_document.document(session, finished.samples, finished.verdict)
+    said = trial_document.document(session, finished.samples, finished.verdict, found)
     if as_json:
         failures = render_all(trial_document.failures(session, finished.samples))
         needed = finished.verdict.rounds_needed

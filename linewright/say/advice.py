@@ -5,6 +5,7 @@ says why and each class of operations against the default."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from linewright import numbers
@@ -14,7 +15,6 @@ from linewright.analysis.findings import Finding
 from linewright.analysis.machine_answers import (
     FormAdvice,
     MachineAnswers,
-    UselessPrefetch,
     cheaper_forms,
     cheaper_instead,
     first_guess,
@@ -29,7 +29,7 @@ from linewright.analysis.setting_choice import (
     clearest,
     setting_conflicts,
 )
-from linewright.analysis.summary import Summary, grouped
+from linewright.analysis.summary import grouped
 from linewright.forms import family_of
 from linewright.say.document import Decision, Sentence, Topic, sentence, sentence_as_written, topic
 from linewright.say.machine_lines import EMULATED
@@ -92,18 +92,15 @@ def _instead(
         if a := cheaper_instead(m, names, alone=names == COUNTERS):
             one, other = either(a.first.figures_ns), either(a.second.figures_ns)
             less = numbers.times(a.shown.low, a.shown.high)
-            text, cells = f"{do}: {one} vs {other} ns {sharers_of(a.first)} ({less})", a.ids
+            text, cells = f"{do}: {one} vs {other} ns {sharers_of(a.first)} ({less})", [a]
             if names == READERS:
                 updater = updater_of_readers(m)
-                text += f"; {_updater(updater)}"
-                cells += (updater.id,) if updater else ()
+                waits = "what its updater waits was not measured"
+                if updater:
+                    waits = f"its updater waits {numbers.figure(updater.issue.median_ns / 1e3)} µs"
+                    cells.append(updater)
+                text = f"{text}; {waits}"
             yield sentence(text, family, cells, ratio=1 / a.contrast.value)
-
-
-def _updater(updater: Summary | None) -> str:
-    if updater is None:
-        return "what its updater waits was not measured"
-    return f"its updater waits {numbers.figure(updater.issue.median_ns / 1e3)} µs"
 
 
 def _first_guess(m: MachineAnswers) -> Iterator[Sentence]:
@@ -112,7 +109,7 @@ def _first_guess(m: MachineAnswers) -> Iterator[Sentence]:
         less = numbers.change_in_words(1 / c.high, 1 / c.low, "ratio")
         figures, but = instead_text(a.here, reverse=True), _but(a, reverse=True)
         text = f"read before the first CAS, alone: {figures} ({less}){but}"
-        yield sentence(text, "one_line", a.ids, ratio=c.value)
+        yield sentence(text, "one_line", [a], ratio=c.value)
 
 
 def _form(a: FormAdvice) -> Sentence:
@@ -127,7 +124,7 @@ def _form(a: FormAdvice) -> Sentence:
         f"take {row.first.form} for {a.operation}, {_where(row)}: {less}"
         f"{rate_text(a.lost_rate, row.second.form)}{_but(a)}"
     )
-    return sentence(text, "one_line", a.ids, ratio=row.contrast.value)
+    return sentence(text, "one_line", [a], ratio=row.contrast.value)
 
 
 def _where(c: Comparison, work: bool = False) -> str:
@@ -146,33 +143,25 @@ def _but(a: FormAdvice, reverse: bool = False) -> str:
 def _prefetches(m: MachineAnswers) -> Iterator[Sentence]:
     """What a prefetch for write in front of the default gains, where it gains nothing alone."""
     for name, prefetches in _SPOKEN_OF.items():
-        found = useless_prefetch(m, prefetches)
-        if found is None:
+        if not (found := useless_prefetch(m, prefetches)):
             continue
-        gains = ""
+        gains, beside = "", ""
         if found.of_another:
             bare, behind = found.of_another
-            less = numbers.figure(behind.first.ns.median_ns)
-            gains = f"; before {bare.first.form} it does: {less} instead of "
-            gains += f"{numbers.figure(bare.first.ns.median_ns)} ns"
-        default = numbers.join(found.defaults)
-        text = f"{name}{f' before {default}' if gains else ''} gains nothing alone, within "
-        text += f"{numbers.at_most(found.within)}{_second_cpu(found)}{gains}"
-        yield sentence(text, "one_line", found.ids)
-
-
-def _second_cpu(found: UselessPrefetch) -> str:
-    """What the same prefetch does with a second CPU."""
-    c = found.contended
-    if c is not None and c.slower:
-        return f"; {sharers_of(c)} {c.first.form} takes {instead_text(c)}"
-    return f"; {sharers_of(c)} {c.words()}" if c else ""
+            gains = f"; before {bare.first.form} it does: "
+            gains += instead_text(behind, of=bare.first)
+        if c := found.contended:
+            takes = f"{c.first.form} takes {instead_text(c)}"
+            beside = f"; {sharers_of(c)} {takes if c.slower else c.words()}"
+        before = f" before {numbers.join(found.defaults)}" if gains else ""
+        text = f"{name}{before} gains nothing alone, within {numbers.at_most(found.within)}"
+        yield sentence(f"{text}{beside}{gains}", "one_line", [found])
 
 
 def overtaking(m: MachineAnswers) -> Topic | None:
     """Where one form overtakes the default."""
     found = [c for c in m.crossovers if not family_of(c.operation).advice]
-    lines = [sentence_as_written(crossing_text(c, m.context), c.ids) for c in found]
+    lines = [sentence_as_written(crossing_text(c, m.context), [c]) for c in found]
     return topic("crossovers", "Where one form overtakes another", lines, found)
 
 
@@ -180,40 +169,34 @@ def code(m: MachineAnswers) -> Topic | None:
     """What to write in code, where no setting chooses: one line for each need."""
     chosen = ("add", "fetch_add", "xchg") if m.forms_differ else ()
     wanted = (f for f in m.of_family("one_line") if f.operation not in chosen and not f.published)
-    lines, data, unknown = [], [], []
+    lines, data, unknown = [], [], {}
     for need, found in grouped(wanted, need_of).items():
         text, forms = _written(found)
-        ids = [i for f in found for i in f.ids]
         if text:
-            lines.append(sentence_as_written(f"{need}: {text}", ids))
+            lines.append(sentence_as_written(f"{need}: {text}", found))
         else:
-            unknown.append((f"{forms[0]} for {need}", ids))
+            unknown[f"{forms[0]} for {need}"] = found
         data.append({"operation": need, "default": found[0].default, "forms": forms})
     if unknown:
         text = "until more is known, since other forms are undecided at some point: "
-        text += numbers.join([each for each, _ in unknown])
-        text += "" if m.drawn else f"; {measure_again(m)}"
-        lines.append(sentence_as_written(text, [i for _, ids in unknown for i in ids]))
+        text += numbers.join(list(unknown)) + ("" if m.drawn else f"; {measure_again(m)}")
+        lines.append(sentence_as_written(text, itertools.chain(*unknown.values())))
     return topic("code", "In code", lines, data)
 
 
 def _written(found: Sequence[Finding]) -> tuple[str, list[str]]:
     """What the findings of one need support writing, in words, and the forms; no text while nothing
     but the default is known."""
-    (why, forms, clearest), default, text = what_to_write(found), found[0].default, ""
+    (why, forms, best), default = what_to_write(found), found[0].default
     if why == "better":
-        where = clearest.situation.words()
-        text = (
-            f"{clearest.first.form}, {clearest.words()} than {default} {where}, the same elsewhere"
-        )
-    elif why == "same":
+        where = f"{best.words()} than {default} {best.situation.words()}, the same elsewhere"
+        return f"{best.first.form}, {where}", forms
+    if why == "same":
         widest = all_within_text(r for f in found for r in f.rows)
-        text = f"any of {numbers.join(forms)}, which are the same within {widest}"
-    elif why == "default_best":
-        text = f"{default}, since nothing measured costs less"
-    elif why == "depends":
-        text = "depends on contention and work, see above"
-    return text, forms
+        return f"any of {numbers.join(forms)}, which are the same within {widest}", forms
+    default_best = f"{default}, since nothing measured costs less"
+    depends = "depends on contention and work, see above"
+    return {"default_best": default_best, "depends": depends}.get(why, ""), forms
 
 
 CLASS_WORDS = {
@@ -257,13 +240,13 @@ def setting(machine: MachineAnswers) -> Decision:
         reason = "left_open" if left_open else why
         text = _SILENT[reason].format(again=again, arch=machine.arch.replace("_", "-"))
         text = text if reason in _OTHERWISE else f"nothing: {text}"
-    ids = [i for c in machine.choices for p in c.points for i in p.ids]
+    points = [p for c in machine.choices for p in c.points]
     return Decision(
         variable="LINEWRIGHT_ATOMICS",
         value=value,
         supported=why == "better",
         why=why,
-        sentence=sentence(text, cells=ids, basis="cells" if ids else "run"),
+        sentence=sentence(text, cells=points, basis="cells" if points else "run"),
     )
 
 
@@ -279,71 +262,51 @@ def _unseen(machine: MachineAnswers) -> str:
     )
 
 
-def at_text(p: Comparison, machine: MachineAnswers) -> str:
-    """Where a point lies, in words."""
-    time = time_of(p.situation.work_iters, machine.context)
-    return f"{sharers_of(p)}, {p.situation.around}{time}"
-
-
 def point_text(p: Comparison, machine: MachineAnswers) -> str:
-    """A point's figures: the candidate against the default."""
+    """A point's figures, the candidate against the default, and where it lies."""
     kind = "exposed by" if p.figure == "exposed" else "of"
+    time = time_of(p.situation.work_iters, machine.context)
     return (
         f"{p.first.words()} {numbers.figure(p.first.ns.median_ns)} ns against "
         f"{numbers.figure(p.second.ns.median_ns)} ns {kind} {p.second.words()}, "
-        f"{p.words()}, {at_text(p, machine)}"
+        f"{p.words()}, {sharers_of(p)}, {p.situation.around}{time}"
     )
 
 
 def classes(m: MachineAnswers) -> Topic | None:
     """Each class of operations against the default."""
     lines = [
-        sentence_as_written(text, [i for p in points for i in p.ids])
-        for c in m.choices
-        for text, points in _choice_lines(c, m)
+        sentence_as_written(text, points) for c in m.choices for text, points in _choice_lines(c, m)
     ]
     return topic("classes", "By class of operations", lines, m.choices)
 
 
-def _choice_lines(c: Choice, machine: MachineAnswers) -> list[tuple[str, Sequence[Comparison]]]:
+def _choice_lines(c: Choice, machine: MachineAnswers) -> Iterator[tuple[str, Sequence[Comparison]]]:
     """One class: what was found against the default, at its clearest point, and what is missing;
     each with the points that it rests on."""
     what = CLASS_WORDS[c.operations]
-    own = c.by_policy.get(c.choice, [])
     if c.why == "better":
+        own = c.by_policy[c.choice]
         same = sum(p.answer == "same" for p in own)
-        text = f"{what}: {c.choice.words()}. {point_text(clearest(own, 'cheaper'), machine)}; "
-        lines = [(text + _rest(own, same), own)]
+        rest = f"not worse at any of {len(own)} points"
+        rest = f"the same at {same} of {len(own)} points, not worse at any" if same else rest
+        best = point_text(clearest(own, "cheaper"), machine)
+        yield f"{what}: {c.choice.words()}. {best}; {rest}", own
         if c.also:
             text = f"{what}: shown to serve too: {numbers.join([x.words() for x in c.also])}"
-            lines.append((text, [p for x in c.also for p in c.by_policy[x]]))
-        return lines
-    if c.why == "default_best":
-        worst = clearest(c.points, "slower")
-        shown = (
-            f"; clearest: {point_text(worst, machine)}"
-            if worst
-            else f", all the same within {all_within_text(c.points)}"
-        )
-        text = f"{what}: no form measured is shown to be better than the default{shown}"
+            yield text, [p for x in c.also for p in c.by_policy[x]]
     elif c.why == "depends":
-        return [
-            (f"{what}: no one setting: it depends on the program", c.points),
-            *[(_conflict(x, machine), x.points) for x in setting_conflicts(c)],
-        ]
+        yield f"{what}: no one setting: it depends on the program", c.points
+        yield from ((_conflict(x, machine), x.points) for x in setting_conflicts(c))
     elif c.why == "measure_more":
-        text = f"{what}: undecided, {_missing(c, machine)}"
+        yield f"{what}: undecided, {_missing(c, machine)}", c.points
+    elif c.why == "default_best" and (worst := clearest(c.points, "slower")):
+        yield f"{what}: {_SILENT[c.why]}; clearest: {point_text(worst, machine)}", c.points
+    elif c.why == "default_best":
+        within = all_within_text(c.points)
+        yield f"{what}: {_SILENT[c.why]}, all the same within {within}", c.points
     else:
-        text = f"{what}: {_SILENT[c.why]}"
-    return [(text, c.points)]
-
-
-def _rest(own: Sequence[Comparison], same: int) -> str:
-    return (
-        f"the same at {same} of {len(own)} points, not worse at any"
-        if same
-        else f"not worse at any of {len(own)} points"
-    )
+        yield f"{what}: {_SILENT[c.why]}", c.points
 
 
 def _missing(c: Choice, machine: MachineAnswers) -> str:
@@ -366,15 +329,11 @@ def _missing(c: Choice, machine: MachineAnswers) -> str:
 
 def _conflict(found: Conflict, machine: MachineAnswers) -> str:
     """Where a candidate is better or worse than the default, and where most."""
-    return (
-        f"  LINEWRIGHT_ATOMICS={found.setting} is {BETTER[found.answer]} than the default "
-        f"{_places(found.points)}; most: {point_text(found.clearest, machine)}"
+    where = "; ".join(
+        f"{sharers}, {work_lengths_text([p.situation for p in own])}"
+        for sharers, own in grouped(found.points, sharers_of).items()
     )
-
-
-def _places(points: Sequence[Comparison]) -> str:
-    by_sharers = grouped(points, sharers_of)
-    return "; ".join(
-        f"{where}, {work_lengths_text([p.situation for p in own])}"
-        for where, own in by_sharers.items()
+    return (
+        f"  LINEWRIGHT_ATOMICS={found.setting} is {BETTER[found.answer]} than the default {where}; "
+        f"most: {point_text(found.clearest, machine)}"
     )

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: MIT
 """Every cell of a machine in tables: operations, cache maintenance, readers and counters, then what
-columns and flags mean, and the verdict."""
+columns and flags mean, and the verdict; and why one cell has its figure: its launches, windows,
+modes and controls, and what was discarded."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
 from msgspec.structs import replace
 
 from linewright import numbers, wings
 from linewright.analysis import cache_fit, reader_cost
 from linewright.analysis.cache_fit import Fit, Group, list_of, saved
 from linewright.analysis.comparison import Comparison
+from linewright.analysis.control import noise_group_of
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.questions import ask
 from linewright.analysis.reader_cost import ReaderSide, delay_of, readers_of, updater_of
@@ -20,50 +23,50 @@ from linewright.analysis.summary import Summary, grouped
 from linewright.say.document import (
     Block,
     Column,
+    Document,
     Of,
     Sentence,
     TextTable,
-    legend,
+    document_of,
     sentence_as_written,
     table_of,
     topics_of,
+    unique,
 )
 from linewright.say.machine_lines import describe, errors, lacking
 from linewright.say.phrases import modes_text
 from linewright.say.verdict import verdict_of
-from linewright.say.words import explain, in_words, unique_labels
-from linewright.schema import Interval
+from linewright.say.words import WITHHELD, explain, in_english, in_words, unique_labels
+from linewright.schema import Context, Interval, Record
 
 
 class FlagLetters:
     """Letters behind flagged figures, explained once below all tables."""
 
     def __init__(self) -> None:
-        self._letters: dict[str, tuple[str, list[str]]] = {}
-        self._modes: list[Sentence] = []
-        self._doubted: list[str] = []
+        self._letters: dict[str, str] = {}
+        self._shown: list[Summary] = []
 
     def of(self, s: Summary) -> str:
         """The letters of a summary's flags, with ``?`` before them where its status is not ok."""
+        self._shown.append(s)
         for flag in s.flags:
-            letter = chr(ord("a") + len(self._letters) % 26)
-            self._letters.setdefault(flag, (letter, []))[1].append(s.id)
-        if s.metastable:
-            text = f"     {in_words(s.cell)}: {modes_text(s.modes)}"
-            self._modes.append(sentence_as_written(text, [s.id]))
-        self._doubted += [] if s.status == "ok" else [s.id]
-        letters = "".join(self._letters[flag][0] for flag in s.flags)
-        return ("" if s.status == "ok" else "?") + letters
+            self._letters.setdefault(flag, chr(ord("a") + len(self._letters) % 26))
+        return "?" * (s.status != "ok") + "".join(self._letters[flag] for flag in s.flags)
 
     def explained(self) -> list[Sentence]:
         """What each letter used so far means."""
         text = "?  Too many windows were disturbed by other programs. The figure is not reliable. "
         text += "An idle machine, or real-time priority for root, helps."
-        lines = [sentence_as_written(text, self._doubted)] if self._doubted else []
-        for flag, (letter, ids) in self._letters.items():
-            lines.append(sentence_as_written(f"{letter}  {flag}: {explain(flag)}", ids))
-            lines += self._modes if flag == "metastable" else []
-        return lines
+        doubted = [s.id for s in self._shown if s.status != "ok"]
+        said = [(text, doubted)] if doubted else []
+        for flag, letter in self._letters.items():
+            own = [s for s in self._shown if flag in s.flags]
+            said.append((f"{letter}  {flag}: {explain(flag)}", [s.id for s in own]))
+            if flag == "metastable":
+                modes = ((s, modes_text(s.modes)) for s in own if s.metastable)
+                said += [(f"     {in_words(s.cell)}: {text}", [s.id]) for s, text in modes]
+        return [sentence_as_written(text, ids) for text, ids in said]
 
 
 def cell_blocks(m: MachineAnswers) -> list[Block]:
@@ -71,11 +74,13 @@ def cell_blocks(m: MachineAnswers) -> list[Block]:
     own, flags = m.summaries, FlagLetters()
     # Cache maintenance and readers have tables of their own: other columns tell their cells apart.
     common = [s for s in own if not cache_fit.concerns(s.cell) and not reader_cost.concerns(s.cell)]
-    operations = _operations(common, flags)
+    measured = grouped((s for s in common if s.has_figures), lambda s: s.cell.operation)
+    operations = [_operation(operation, some, flags) for operation, some in measured.items()]
     tables = [*operations, *_cache(m), *_readers(own, flags), *_counters(own)]
     meanings = [
-        sentence_as_written(line, basis="rule")
-        for line in (legend(_columns(own)) if operations else [])
+        sentence_as_written(f"{column.title}: {column.meaning}", basis="rule")
+        for column in (_columns(own) if operations else [])
+        if column.meaning
     ]
     machine, *topics = topics_of(
         {
@@ -169,16 +174,6 @@ def _columns(summaries: Sequence[Summary]) -> list[Column[Summary]]:
     return [*_FIGURES, *shown, *_MORE]
 
 
-def _operations(summaries: Sequence[Summary], flags: FlagLetters) -> list[TextTable]:
-    """A table for each operation that has figures: each form under each contention and work
-    length."""
-    measured = [s for s in summaries if s.has_figures]
-    return [
-        _operation(operation, own, flags)
-        for operation, own in grouped(measured, lambda s: s.cell.operation).items()
-    ]
-
-
 def _operation(operation: str, own: Sequence[Summary], flags: FlagLetters) -> TextTable:
     widths = sorted({s.cell.width_bits for s in own})
     params = sorted({key for s in own for key in s.cell.params})
@@ -187,11 +182,10 @@ def _operation(operation: str, own: Sequence[Summary], flags: FlagLetters) -> Te
 
     def name(s: Summary) -> str:
         """The form with whatever else tells its rows from those of the same form."""
-        cell = s.cell
-        parts = [cell.form] + [f"u{cell.width_bits}"] * (len(widths) > 1)
-        parts += [str(cell.params["policy"])] if "policy" in cell.params else []
-        parts += [f"{k}={cell.params[k]}" for k in varied if k in cell.params and k != "policy"]
-        return " ".join(parts)
+        params = dict(s.cell.params)
+        parts = [s.cell.form] + [f"u{s.cell.width_bits}"] * (len(widths) > 1)
+        parts += [str(params.pop("policy"))] if "policy" in params else []
+        return " ".join([*parts, *(f"{k}={params[k]}" for k in varied if k in params)])
 
     def order(s: Summary) -> tuple:
         cell = s.cell
@@ -275,21 +269,16 @@ room."""
 
 def _readers(summaries: Sequence[Summary], flags: FlagLetters) -> list[TextTable]:
     """What readers cost over their number, and what their updater waits."""
-    cells = [
-        s for s in summaries if reader_cost.concerns(s.cell) and s.issue is not None and s.windows
-    ]
+    concerned = [s for s in summaries if reader_cost.concerns(s.cell)]
+    cells = [s for s in concerned if s.issue is not None and s.windows]
     tables = []
     for operation in READER_TITLES:
         own = [s for s in cells if s.cell.operation == operation and updater_of(s.cell) == "none"]
         for delay, costs in sorted(grouped(own, lambda s: delay_of(s.cell)).items()):
+            empty = [s for s in cells if s.cell.operation == "readers_none" and not delay]
+            empty = [s for s in empty if delay_of(s.cell) == 0]
             lookup = operation == "readers_lookup"
-            baseline = [
-                s
-                for s in cells
-                if s.cell.operation == "readers_none"
-                and delay_of(s.cell) == delay == 0
-                and (s.cell.form == "lookup_empty") == lookup
-            ]
+            baseline = [s for s in empty if (s.cell.form == "lookup_empty") == lookup]
             tables.append(_costs(operation, [*baseline, *costs], costs, delay, flags))
     sides = reader_cost.sides(cells)
     return [*tables, *([_beside_updaters(sides)] if sides else [])]
@@ -306,10 +295,9 @@ def _costs(
     reader."""
     counts = sorted({readers_of(s.cell) for s in costs})
     counts = counts if len(counts) <= MOST_COUNTS else [*counts[: MOST_COUNTS - 1], counts[-1]]
-    scaling = [] if delay else reader_cost.scaling(ask("readers", [*costs]))
     ratios = {
         r.first.form: numbers.estimate(c.value, c.low, c.high)
-        for r in scaling
+        for r in ([] if delay else reader_cost.scaling(ask("readers", [*costs])))
         if (c := r.shown) and r.situation.param("read_delay", 0) == delay
     }
     by_form = {
@@ -319,16 +307,12 @@ def _costs(
 
     def cost(form: str, count: int) -> str:
         s = by_form[form].get(count)
-        if s is None:
-            return numbers.ABSENT
-        return numbers.format_interval(s.exposed if delay else s.issue) + (
-            "?" if s.status != "ok" else ""
-        )
+        text = numbers.format_interval((s.exposed if delay else s.issue) if s else None)
+        return text + "?" * (s is not None and s.status != "ok")
 
     def marks(form: str) -> str:
-        return "".join(
-            dict.fromkeys("".join(map(flags.of, by_form[form].values())).replace("?", ""))
-        )
+        letters = "".join(map(flags.of, by_form[form].values()))
+        return "".join(unique(letters.replace("?", "")))
 
     columns: list[Column[str]] = [
         Column("form", str, text=True, folds=True),
@@ -387,15 +371,12 @@ def _counters(summaries: Iterable[Summary]) -> list[TextTable]:
     if not cells:
         return []
     labels = unique_labels([cell for cell, _ in cells.values()])
-    events = sorted(
-        {key for _, found in cells.values() for key in found if key[1] != "counted_share"},
-        key=lambda key: (key[0] != "timed", key[1] == "ghz", key[1]),
-    )
-    scaled = {
-        i
+    keys = {key for _, found in cells.values() for key in found if key[1] != "counted_share"}
+    shares = {
+        i: min(found.get((of, "counted_share"), 1.0) for of in ("timed", "others"))
         for i, (_, found) in cells.items()
-        if min(found.get((of, "counted_share"), 1.0) for of in ("timed", "others")) < MULTIPLEXED
     }
+    scaled = sorted(i for i, share in shares.items() if share < MULTIPLEXED)
 
     def value(i: str, key: CounterKey) -> str:
         found = cells[i][1]
@@ -404,10 +385,139 @@ def _counters(summaries: Iterable[Summary]) -> list[TextTable]:
     columns: list[Column[str]] = [
         Column("", lambda i: labels[i] + "*" * (i in scaled), text=True, folds=True)
     ]
-    for key in events:
+    for key in sorted(keys, key=lambda key: (key[0] != "timed", key[1] == "ghz", key[1])):
         heading = "GHz" if key[1] == "ghz" else key[1]
-        heading += ", others" if key[0] == "others" else ""
+        heading += ", others" * (key[0] == "others")
         columns.append(Column(heading, lambda i, key=key: value(i, key), folds=True))
     note = "*  The counters took turns with others; these figures are scaled up from their share."
-    notes = [sentence_as_written(note, sorted(scaled))] if scaled else []
+    notes = [sentence_as_written(note, scaled)] if scaled else []
     return [table_of("counters, per operation", columns, cells, notes=notes)]
+
+
+# ---- one cell ----------------------------------------------------------------------------------
+
+MOST_LAUNCHES = 40
+"""Launches that get a line each; of more, the first and the last."""
+
+
+def _median(values: Sequence[float]) -> str:
+    return numbers.cost(float(np.median(values)) if len(values) else None)
+
+
+_LAUNCHES: tuple[Column[Record], ...] = (
+    Column("launch", lambda r: str(r.launch), folds=True),
+    Column("status", lambda r: r.status, text=True),
+    Column("windows", lambda r: str(len(r.window_ns))),
+    Column("least", lambda r: numbers.cost(min(r.window_ns, default=None))),
+    Column("median", lambda r: _median(r.window_ns)),
+    Column("most", lambda r: numbers.cost(max(r.window_ns, default=None))),
+    Column("baseline loop", lambda r: _median(r.baseline_ns)),
+    Column("switched", lambda r: str(r.discarded.switched)),
+    Column("stolen", lambda r: str(r.discarded.stolen)),
+    Column("long batch", lambda r: str(r.discarded.long_batch)),
+    Column("ended by", lambda r: r.stop or numbers.ABSENT, text=True),
+)
+
+
+def cell_document(
+    summary: Summary,
+    records: Sequence[Record],
+    contexts: Mapping[str, Context],
+    m: MachineAnswers,
+) -> Document:
+    """Everything that is known of one cell of a machine, whose other cells control it."""
+    shown = sorted(records, key=lambda r: (contexts[r.context_id].started_utc, r.launch))
+    more = len(shown) - MOST_LAUNCHES
+    if more > 0:
+        shown[MOST_LAUNCHES // 2 : -MOST_LAUNCHES // 2] = []
+    texts = [
+        *([f"{more} more launches between these."] if more > 0 else []),
+        *_windows(records),
+        *(line for lines in wings.brought("cell_lines") for line in lines(summary)),
+        *_modes(summary),
+    ]
+    flags = [f"{flag}: {explain(flag)}" for flag in summary.flags]
+    of_cell = lambda texts: [sentence_as_written(text, [summary]) for text in texts]
+    launches = table_of(
+        "each launch: ns of its windows, and those discarded",
+        _LAUNCHES,
+        shown,
+        styles=["" if r.status == "ok" else "bad" for r in shown],
+        notes=[*of_cell(texts), *_control(summary, m), *of_cell(flags)],
+    )
+    return document_of(
+        headline=of_cell([in_words(summary.cell)]),
+        facts=[*of_cell([summary.id, *_figures(summary)]), *_answers(summary, m)],
+        tables=[launches],
+    )
+
+
+def _figures(s: Summary) -> Iterator[str]:
+    """The issue interval, or of a metastable cell its modes (its median is what no
+    launch took), and the exposed cost."""
+    launches = numbers.count(s.launches, "launch", "launches")
+    if not (s.issue and s.has_figures):
+        yield f"No figure: {s.status}. {s.reason}"
+    elif s.metastable:
+        yield f"No single figure: {modes_text(s.modes)} of {launches}, work included."
+    else:
+        sure = f", {100 * s.issue.confidence:.0f} % interval" if s.issue.confidence > 0 else ""
+        issue = numbers.format_interval(s.issue, "ns")
+        yield f"Issue interval, work included: {issue}{sure}, {launches}."
+    if s.exposed:
+        yield f"Exposed cost: {numbers.format_interval(s.exposed, 'ns')}."
+    elif s.withheld:
+        yield f"{WITHHELD.capitalize()} ({in_english(s.withheld)})."
+
+
+def _answers(s: Summary, m: MachineAnswers) -> Iterator[Sentence]:
+    """What comparisons with the default form say of a cell, or of the others where it is the
+    default."""
+    for f in m.findings:
+        if f.side.id == s.id and f.rows:
+            others = "; ".join(f"{row.first.form} {_answer_text(row)}" for row in f.rows)
+            text = f"It is the default for {f.operation}, which others are compared with: {others}."
+            yield sentence_as_written(text, [f])
+        for row in f.rows:
+            if row.first.id == s.id:
+                text = f"Against {f.default}, the default for {f.operation}: {_answer_text(row)}."
+                yield sentence_as_written(text, (f.side, row.first))
+
+
+def _answer_text(c: Comparison) -> str:
+    """The answer, or the reason why there is none but the width of the interval."""
+    if c.answer == "undecided" and c.why != "wide":
+        return f"undecided ({in_english(c.why)})"
+    return c.words()
+
+
+def _windows(records: Sequence[Record]) -> Iterator[str]:
+    kept = [ns for r in records for ns in r.window_ns]
+    lost = sum(r.discarded.total for r in records)
+    why = ": switched, a thread was off its CPU; stolen, the hypervisor took the CPU; long batch, "
+    why += "one stood out"
+    yield f"{len(kept)} windows were kept and {lost} discarded{why if lost else ''}."
+    if kept:
+        p = [numbers.cost(float(v)) for v in np.percentile(kept, [0, 25, 50, 75, 100])]
+        yield (
+            f"All windows: least {p[0]}, quarter {p[1]}, middle {p[2]}, three quarters {p[3]}, "
+            f"most {p[4]} ns."
+        )
+
+
+def _modes(s: Summary) -> Iterator[str]:
+    for name, modes in (("launches", s.modes), ("lines", s.line_modes)):
+        if len(modes) > 1:
+            yield f"The {name} fall into separate modes: {modes_text(modes, surely=True)}."
+
+
+def _control(s: Summary, m: MachineAnswers) -> list[Sentence]:
+    floor = m.floors.get(noise_group_of(s.cell))
+    if floor is None:
+        return []
+    size = numbers.within(floor.size, floor.scale)
+    text = (
+        f"Control: identical machine code differed by up to {size} in this situation "
+        f"({numbers.count(floor.pairs, 'pair')}): what exceeds chance widens every comparison."
+    )
+    return [sentence_as_written(text, [floor])]

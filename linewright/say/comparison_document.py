@@ -23,6 +23,7 @@ from linewright.compare.from_files import FEWEST_BOOTS, ONE_BOOT
 from linewright.compare.in_turns import NotAgain
 from linewright.errors import UserError
 from linewright.say.document import (
+    Audience,
     Column,
     Document,
     Sentence,
@@ -62,18 +63,21 @@ _ORDERS = {
 """What is said of how the launches of two runs lie to each other."""
 
 
-def document(comparison: ComparedFiles, every: bool) -> Document:
-    """The decision, then for each file what was found; p values and all of the machine's conditions
-    with `every`."""
-    found = [result(comparison, side) for side in comparison.others]
-    conditions = _conditions(comparison.baseline)[: None if every else 1]
+def document(comparison: ComparedFiles, audience: Audience = "everyone") -> Document:
+    """The decision, then for each file what was found: for everyone the rows that differ, for those
+    who ask for every ``cells`` all with their p values, for a ``page`` these by what was found."""
+    page, names = audience == "page", ", ".join(side.file for side in comparison.others)
+    conditions = _conditions(comparison.baseline)[: 1 if audience == "everyone" else None]
     check = check_sentences(comparison)
     tone = "bad" if comparison.failed else "doubt" if comparison.undecided else "good"
+    rule = sentence(_BAND_RULE if comparison.drawn else _RULE, basis="rule")
     return document_of(
-        headline=[*check, *found],
-        tone=tone if check else "",
+        title=f"{names} against {comparison.baseline.file}" if page else "",
+        headline=[*check, *(result(comparison, side) for side in comparison.others)],
+        tone=tone if check and not page else "",
         facts=of_run([_what(comparison), *conditions]),
-        tables=[_table(comparison, side, every) for side in comparison.others],
+        tables=[t for side in comparison.others for t in _tables(comparison, side, audience)],
+        limits=[rule] * page,
     )
 
 
@@ -126,7 +130,7 @@ def result(comparison: ComparedFiles, side: ComparedFile) -> Sentence:
         f"{side.file} against {comparison.baseline.file}: "
         f"{', '.join(found) or 'nothing in common'} ({surely})"
     )
-    return _of(comparison, sentence_as_written, text, rows)
+    return _of(comparison, text, rows, sentence_as_written)
 
 
 def limits(comparison: ComparedFiles, side: ComparedFile) -> Iterator[Sentence]:
@@ -135,29 +139,21 @@ def limits(comparison: ComparedFiles, side: ComparedFile) -> Iterator[Sentence]:
     open_rows = [row for row in side.rows if outcome(row) == "undecided"]
     few = [row for row in open_rows if row.few_launches]
     ratios = [row for row in open_rows if _ratio(row) and not row.few_launches]
-    if ratios:
-        low, high = min(_ratio(row).low for row in ratios), max(_ratio(row).high for row in ratios)
-        span = numbers.change(low, high, "ratio")
-        text = f"the undecided may differ by {span}"
-        yield _of(comparison, sentence, text, ratios)
-    if few:
-        text = f"{len(few)} have {FEW_LAUNCHES} on a side: nothing is claimed"
-        yield _of(comparison, sentence, text, few)
-    if unlike_states := [row for row in open_rows if row.why == "few_states"]:
-        met = "meets" if len(unlike_states) == 1 else "meet"
-        text = (
-            f"{len(unlike_states)} with a second CPU {met} a virtual machine in too few states, "
-            f"which last minutes and can pass for a change: nothing is claimed; {_IN_TURNS}"
-        )
-        yield _of(comparison, sentence, text, unlike_states)
-    for ids, where in (
-        (side.missing, f"of the baseline's are missing in {side.file}"),
-        (side.added, f"are only in {side.file}"),
-    ):
-        if ids:
-            some = ", ".join(ids[:2]) + (" …" if len(ids) > 2 else "")
-            basis = "settings" if comparison.baseline.sessions else "cells"
-            yield sentence(f"{len(ids)} {where}: {some}", cells=ids, basis=basis)
+    ends = [end for row in ratios for end in (_ratio(row).low, _ratio(row).high)]
+    span = numbers.change(min(ends, default=None), max(ends, default=None), "ratio")
+    states = [row for row in open_rows if row.why == "few_states"]
+    met = "meets" if len(states) == 1 else "meet"
+    some = lambda ids: ", ".join(ids[:2]) + (" …" if len(ids) > 2 else "")
+    missing, added = side.missing, side.added
+    said: dict[str, Sequence[Comparison | str]] = {
+        f"the undecided may differ by {span}": ratios,
+        f"{len(few)} have {FEW_LAUNCHES} on a side: nothing is claimed": few,
+        f"{len(states)} with a second CPU {met} a virtual machine in too few states, which last "
+        f"minutes and can pass for a change: nothing is claimed; {_IN_TURNS}": states,
+        f"{len(missing)} of the baseline's are missing in {side.file}: {some(missing)}": missing,
+        f"{len(added)} are only in {side.file}: {some(added)}": added,
+    }
+    yield from (_of(comparison, text, rows) for text, rows in said.items() if rows)
     if side.unlike:
         unlike = "; ".join(map(_unlike, side.unlike))
         yield sentence(f"unlike, as you allowed: {unlike}", basis="run")
@@ -172,13 +168,10 @@ def _model_errors(comparison: ComparedFiles, side: ComparedFile) -> list[Sentenc
         of.file: [s for s in of.missed if s.id in compared] for of in (comparison.baseline, side)
     }
     files = grouped(filter(missed.get, missed), lambda file: errors_text(missed[file]))
-    cells = {text: [s.id for file in own for s in missed[file]] for text, own in files.items()}
-    if len(files) == 1:
-        return [sentence(text, cells=cells[text]) for text in files]
-    return [
-        sentence_as_written(f"{numbers.join(own)}: {text}.", cells=cells[text])
-        for text, own in files.items()
-    ]
+    said = [(text, own, [s for file in own for s in missed[file]]) for text, own in files.items()]
+    if len(said) == 1:
+        return [sentence(text, cells=cells) for text, _, cells in said]
+    return [sentence_as_written(f"{numbers.join(of)}: {text}.", cells) for text, of, cells in said]
 
 
 def _remarks(comparison: ComparedFiles, side: ComparedFile) -> Iterator[Sentence]:
@@ -195,27 +188,29 @@ def _remarks(comparison: ComparedFiles, side: ComparedFile) -> Iterator[Sentence
         f"({100 * ONE_BOOT:.0f} % is assumed); save several boots for a claim": side.few_boots,
     }
     yield from (sentence(text, basis="run") for text, holds in of_run.items() if holds)
-    if wide := [row for row in side.rows if row.why == "wide" and side.contexts]:
-        more = more_text(wide)
-        text = f"undecided with enough launches, {len(wide)}: {more}"
-        yield _of(comparison, sentence, text, wide)
-    if left := [row for row in side.rows if row.why == "model"]:
-        yield _of(comparison, sentence, f"undecided, {len(left)}: {LEFT_OPEN}", left)
+    wide = [row for row in side.rows if row.why == "wide" and side.contexts]
+    left = [row for row in side.rows if row.why == "model"]
+    if wide:
+        text = f"undecided with enough launches, {len(wide)}: {more_text(wide)}"
+        yield _of(comparison, text, wide)
+    if left:
+        yield _of(comparison, f"undecided, {len(left)}: {LEFT_OPEN}", left)
     for setting, (before, after) in side.failed.items():
         text = f"{setting}: failed runs, left out: {before} before, {after} after"
-        yield sentence(text, cells=[setting], basis="settings")
+        yield _of(comparison, text, [setting])
 
 
 def _of(
     comparison: ComparedFiles,
-    saying: Callable[..., Sentence],
     text: str,
-    rows: Sequence[Comparison],
+    rows: Sequence[Comparison | str],
+    saying: Callable[..., Sentence] = sentence,
 ) -> Sentence:
     """A sentence that rests on rows, which are cells or of trials settings; without any on the
     files."""
     basis = "settings" if comparison.baseline.sessions else "cells"
-    return saying(text, cells=[row.second.id for row in rows], basis=basis if rows else "run")
+    cells = [row if isinstance(row, str) else row.second for row in rows]
+    return saying(text, cells=cells, basis=basis if rows else "run")
 
 
 def check_sentences(comparison: ComparedFiles) -> list[Sentence]:
@@ -237,7 +232,7 @@ def check_sentences(comparison: ComparedFiles) -> list[Sentence]:
     else:
         text = f"passed: all that was compared is shown to be no more than {percent} % worse"
     rows = [*failing, *unclear] or comparison.rows
-    return [_of(comparison, sentence_as_written, f"check: {text}", rows)]
+    return [_of(comparison, f"check: {text}", rows, sentence_as_written)]
 
 
 def for_programs(comparison: ComparedFiles) -> dict[str, Any]:
@@ -248,19 +243,10 @@ def for_programs(comparison: ComparedFiles) -> dict[str, Any]:
         warnings = [remark.text for remark in _remarks(comparison, of)]
         return known | {"conditions": _conditions(of), "warnings": warnings}
 
-    sentences = [
-        line
-        for other in comparison.others
-        for line in (result(comparison, other), *limits(comparison, other))
-    ]
-
-    def named(chosen: Callable[[Comparison], bool]) -> list[dict[str, str]]:
-        return [
-            {"file": side.file, "id": row.second.id}
-            for side in comparison.others
-            for row in side.rows
-            if chosen(row)
-        ]
+    others = comparison.others
+    sentences = [s for of in others for s in (result(comparison, of), *limits(comparison, of))]
+    rows = [({"file": of.file, "id": row.second.id}, row) for of in others for row in of.rows]
+    named = lambda chosen: [name for name, row in rows if chosen(row)]
 
     fields = ("higher_is_better", "fail_above", "undecided_fails", "exact")
     return {
@@ -268,7 +254,7 @@ def for_programs(comparison: ComparedFiles) -> dict[str, Any]:
         **{name: getattr(comparison, name) for name in fields},
         "rows": rows_for_programs(comparison),
         "baseline": side(comparison.baseline),
-        "others": list(map(side, comparison.others)),
+        "others": list(map(side, others)),
         "verdict": render_all([*sentences, *check_sentences(comparison)]),
         "failing": named(comparison.fails),
         "undecided": named(comparison.unclear),
@@ -295,37 +281,48 @@ _BAND_RULE = (
 )
 
 
-def page_document(comparison: ComparedFiles) -> Document:
-    """The same for a page: every row, what differs first, and the conditions of both sides."""
-    names = ", ".join(side.file for side in comparison.others)
-    return document_of(
-        title=f"{names} against {comparison.baseline.file}",
-        headline=[
-            *check_sentences(comparison),
-            *(result(comparison, side) for side in comparison.others),
-        ],
-        facts=of_run([_what(comparison), *_conditions(comparison.baseline)]),
-        tables=[table for side in comparison.others for table in _page_tables(comparison, side)],
-        limits=[sentence(_BAND_RULE if comparison.drawn else _RULE, basis="rule")],
-    )
-
-
-def _page_tables(comparison: ComparedFiles, side: ComparedFile) -> list[TextTable]:
-    """A table of each kind of finding; those without a difference open when they are asked for."""
+def _tables(comparison: ComparedFiles, side: ComparedFile, audience: Audience) -> list[TextTable]:
+    """A table of one file's rows for the audience, with what limits the answer below the first; on
+    a page of each kind of finding, those without a difference open when they are asked for."""
+    page, every = audience == "page", [kind for kinds in _PARTS.values() for kind in kinds]
+    parts = {f"{side.file}: {title}": kinds for title, kinds in _PARTS.items()}
+    if not page:
+        parts = {side.file: _SHOWN if audience == "everyone" else every}
+    limited = [*limits(comparison, side), *([] if page else _not_comparable(comparison, side))]
+    notes = [*(of_run(_conditions(side)) if page else []), *limited]
     tables = []
-    for title, kinds in _PARTS.items():
+    for title, kinds in parts.items():
         rows = [row for row in side.rows if outcome(row) in kinds]
         spans = [(c.low, c.value, c.high) if (c := _ratio(row)) else None for row in rows]
-        notes = [] if tables else [*of_run(_conditions(side)), *limits(comparison, side)]
-        columns = _columns(comparison, p=True, page=True)
-        more = dict(spans=spans, notes=notes, closed=bool(tables))
-        tables.append(_table_of(f"{side.file}: {title}", columns, rows, **more))
+        tables.append(
+            table_of(
+                title,
+                _columns(comparison, audience),
+                rows,
+                styles=[_STYLES.get(outcome(row), "") for row in rows],
+                what="cell",
+                notes=[] if tables else notes,
+                spans=spans if page else [],
+                closed=bool(tables),
+            )
+        )
     return tables
 
 
-def _columns(comparison: ComparedFiles, p: bool, page: bool = False) -> list[Column[Comparison]]:
-    """What is shown of a row, its p value with `p`; on a page the difference and the reason why it
-    is not compared too."""
+def _not_comparable(comparison: ComparedFiles, side: ComparedFile) -> list[Sentence]:
+    """How many rows were left out for each reason, numbers in it aside."""
+    obstacles = ((re.sub("[0-9]+", "N", obstacle_text(r)), r) for r in side.rows if r.obstacle)
+    said = []
+    for reason, pairs in grouped(obstacles, lambda pair: pair[0]).items():
+        text = f"Not comparable, {len(pairs)} of them: {reason}."
+        said.append(_of(comparison, text, [row for _, row in pairs], sentence_as_written))
+    return said
+
+
+def _columns(comparison: ComparedFiles, audience: Audience) -> list[Column[Comparison]]:
+    """What is shown of a row, to those who ask for every one its p value; on a page the difference
+    and the reason why it is not compared too."""
+    page = audience == "page"
 
     def finding(row: Comparison) -> str:
         called, why = _called(comparison, outcome(row)), page and obstacle_text(row)
@@ -340,21 +337,14 @@ def _columns(comparison: ComparedFiles, p: bool, page: bool = False) -> list[Col
         Column("what", label_of(comparison), text=True, folds=True),
         Column("before", lambda row: median(row.second.ns)),
         Column("after", lambda row: median(row.first.ns)),
-        Column(change, change_text),
+        Column(change, lambda row: row.change() or numbers.ABSENT),
     ]
     if page:
         columns.append(Column("difference", lambda row: median(row.difference)))
-    if p:
+    if audience != "everyone":
         shown = lambda p: numbers.ABSENT if p is None else f"{p:.2g}"
         columns.append(Column("p", lambda row: shown(row.p)))
     return [*columns, Column("finding", finding, text=True)]
-
-
-def _table_of(
-    title: str, columns: list[Column[Comparison]], rows: Sequence[Comparison], **more: Any
-) -> TextTable:
-    styles = [_STYLES.get(outcome(row), "") for row in rows]
-    return table_of(title, columns, rows, styles=styles, what="cell", **more)
 
 
 def label_of(comparison: ComparedFiles) -> Callable[[Comparison], str]:
@@ -422,10 +412,8 @@ def obstacle_text(row: Comparison) -> str:
     o = row.obstacle
     if o is None:
         return ""
-    if o.kind == "status":
-        text = f"status {o.what}" + (f" ({o.reason})" if o.reason else "")
-    else:
-        text = _OBSTACLES[o.kind].format(in_english(o.what))
+    text = f"status {o.what}" + (f" ({o.reason})" if o.reason else "")
+    text = text if o.kind == "status" else _OBSTACLES[o.kind].format(in_english(o.what))
     return f"{o.side}: {text}" if o.side else text
 
 
@@ -478,36 +466,3 @@ def check_comparable(comparison: ComparedFiles) -> None:
             comparison.others[0].file,
             "both sides with figures of the same cells",
         )
-
-
-def change_text(row: Comparison) -> str:
-    """``+2.0 to +8.3 %``, or in ns of exposed costs, which are compared by their difference.
-
-    The interval alone: it is computed from the launches, and it need not be centred on the
-    difference of the medians."""
-    return row.change() or numbers.ABSENT
-
-
-def _table(comparison: ComparedFiles, side: ComparedFile, every: bool) -> TextTable:
-    """The rows that differ or have become wrong, and with `every` all, with their p values; below
-    them what limits the answer of this file."""
-    own = side.rows
-    rows = [row for row in own if every or outcome(row) in _SHOWN]
-    # How many rows were left out for each reason, numbers in it aside.
-    reasons = grouped(
-        (row for row in own if row.obstacle),
-        lambda row: re.sub("[0-9]+", "N", obstacle_text(row)),
-    )
-    notes = [
-        *limits(comparison, side),
-        *(
-            _of(
-                comparison,
-                sentence_as_written,
-                f"Not comparable, {len(own)} of them: {reason}.",
-                own,
-            )
-            for reason, own in reasons.items()
-        ),
-    ]
-    return _table_of(side.file, _columns(comparison, p=every), rows, notes=notes)

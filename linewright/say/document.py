@@ -18,6 +18,7 @@ and its audience, leave out what has the highest rank, and word nothing."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
@@ -71,24 +72,30 @@ class Sentence(Struct, frozen=True, kw_only=True):
 def sentence(
     text: str,
     family: str = "",
-    cells: Iterable[str] = (),
+    cells: Iterable[Any] = (),
     basis: Basis = "cells",
     lead: str = "",
     **numbers: float,
 ) -> Sentence:
-    """A sentence of one clause, and what it rests on."""
-    clause = Clause(text=text, numbers=numbers)
-    return Sentence(
-        lead=lead, clauses=[clause], family=family, cells=tuple(unique(cells)), basis=basis
-    )
+    """A sentence of one clause, and what it rests on: names, or what has an ``id`` or ``ids``."""
+    clauses, ids = [Clause(text=text, numbers=numbers)], names_of(cells)
+    return Sentence(lead=lead, clauses=clauses, family=family, cells=ids, basis=basis)
 
 
-def sentence_as_written(text: str, cells: Iterable[str] = (), basis: Basis = "cells") -> Sentence:
+def sentence_as_written(text: str, cells: Iterable[Any] = (), basis: Basis = "cells") -> Sentence:
     """A sentence that is written as it is, since it begins or ends with a name."""
-    clauses = [Clause(text=text)]
-    return Sentence(
-        lead="", clauses=clauses, cells=tuple(unique(cells)), basis=basis, as_written=True
-    )
+    return replace(sentence(text, cells=cells, basis=basis), as_written=True)
+
+
+def of_run(texts: Iterable[str]) -> list[Sentence]:
+    """Sentences that rest on what the contexts or the command say, written as they are."""
+    return [sentence_as_written(text, basis="run") for text in texts]
+
+
+def names_of(things: Iterable[Any]) -> tuple[str, ...]:
+    """The names of these, each once: they are names, or have an ``id`` or ``ids``."""
+    names = ([x] if isinstance(x, str) else x.ids if hasattr(x, "ids") else [x.id] for x in things)
+    return tuple(unique(itertools.chain.from_iterable(names)))
 
 
 def unique(values: Iterable[T]) -> list[T]:
@@ -492,11 +499,6 @@ def table_of(
         spare=tuple(n for n, column in enumerate(columns) if column.spare),
         **more,
     )
-
-
-def legend(columns: Iterable[Column]) -> list[str]:
-    """One line for each column that has a meaning."""
-    return [f"{column.title}: {column.meaning}" for column in columns if column.meaning]
 
 
 class CommonCost(NamedTuple):

@@ -16,10 +16,10 @@ from linewright.analysis.comparison import FEWEST_LAUNCHES, Answer, Comparison, 
 from linewright.analysis.machine_answers import MachineAnswers, hint_choice
 from linewright.analysis.questions import QUESTIONS, hint_of
 from linewright.analysis.reader_cost import Trade, reader_answers, sections_per_update
-from linewright.analysis.summary import Summary
+from linewright.analysis.summary import Summary, grouped
 from linewright.forms import CACHE, DMA, READERS, SPACING, WAIT
-from linewright.say.cell_rows import ENDS, DrawnCell, rounded
-from linewright.say.document import Clause, Sentence, sentence, unique
+from linewright.say.cell_rows import ENDS, DrawnCell, per_part, rounded
+from linewright.say.document import Clause, Sentence, names_of, sentence
 from linewright.say.phrases import (
     DISTANCES,
     instead_text,
@@ -35,17 +35,18 @@ def cache_sentences(m: MachineAnswers) -> list[Sentence]:
     the intervals support, and nothing where no list can be measured."""
     lists = [s for s in m.summaries if cache_fit.concerns(s.cell) and s.status != "unavailable"]
     cheapest = cache_fit.cheapest_instruction(m.cache_fits, m.select("operations"))
-    texts = [
-        *([(_instruction(cheapest), cheapest.ids)] if cheapest else []),
-        *_wait(m.cache_fits),
-        *((_one_wait(found), found.ids) for found in cache_fit.one_wait(m.select("waits"))),
-        *((_trapped(f, m.arch), f.ids) for f in cache_fit.trapped(m.cache_fits)),
+    # Only arm64 kernels trap it, for errata; elsewhere a long time has other causes.
+    cause = ": as much as a system call, so the kernel may trap it" if m.arch == "arm64" else ""
+    texts: list[tuple[str, Sequence[Any]]] = [
+        *([(_instruction(cheapest), [cheapest])] if cheapest else []),
+        *((_wait(f), [f]) for f in cache_fit.on_dirty_lines(m.cache_fits) if _has_wait(f)),
+        *((_one_wait(found), [found]) for found in cache_fit.one_wait(m.select("waits"))),
+        *((f"{_takes(f)}{cause}", [f]) for f in cache_fit.trapped(m.cache_fits)),
     ]
     if not texts and lists:
         text = "what a line costs, and what a wait, takes lists of several lengths: "
-        text += f"{measure_on(m.contexts)} --plan cache"
-        texts = [(text, [s.id for s in lists])]
-    return [sentence(text, CACHE.name, ids, lead="cache maintenance") for text, ids in texts]
+        texts = [(f"{text}{measure_on(m.contexts)} --plan cache", lists)]
+    return [sentence(text, CACHE.name, of, lead="cache maintenance") for text, of in texts]
 
 
 def _instruction(found: CheapestInstruction) -> str:
@@ -65,26 +66,18 @@ def _each(found: Iterable[Fit]) -> str:
     )
 
 
-def _wait(found: Sequence[Fit]) -> list[tuple[str, tuple[str, ...]]]:
-    return [
-        (
-            f"a wait behind {f.group.form} costs {numbers.format_interval(f.per_wait, 'ns')} on "
-            f"{f.group.state} lines, {_in_lines(f)}",
-            f.ids,
-        )
-        for f in cache_fit.on_dirty_lines(found)
-        if f.per_line.low > 0 and f.per_wait.low > 0
-    ]
+def _has_wait(f: Fit) -> bool:
+    return f.per_line.low > 0 and f.per_wait.low > 0
 
 
-def _in_lines(f: Fit) -> str:
-    """A wait in lines of the same instruction."""
+def _wait(f: Fit) -> str:
+    """What a wait costs, and in lines of the same instruction."""
     lines = f.per_wait.value / f.per_line.value
-    return (
-        f"as much as {lines:.0f} lines"
-        if lines >= 1.5
-        else f"{'about as much as' if lines >= 0.75 else 'less than'} one line"
-    )
+    much = f"as much as {lines:.0f} lines"
+    if lines < 1.5:
+        much = f"{'about as much as' if lines >= 0.75 else 'less than'} one line"
+    per_wait = numbers.format_interval(f.per_wait, "ns")
+    return f"a wait behind {f.group.form} costs {per_wait} on {f.group.state} lines, {much}"
 
 
 def _one_wait(found: OneWait) -> str:
@@ -109,12 +102,9 @@ def _one_wait(found: OneWait) -> str:
     )
 
 
-def _trapped(f: Fit, arch: str) -> str:
-    """Only arm64 kernels trap cache maintenance, for errata; on other architectures a long time has
-    other causes."""
-    cause = ": as much as a system call, so the kernel may trap it" if arch == "arm64" else ""
+def _takes(f: Fit) -> str:
     per_line = numbers.format_interval(f.per_line, "ns")
-    return f"{f.group.form} takes {per_line} on {f.group.state} lines{cause}"
+    return f"{f.group.form} takes {per_line} on {f.group.state} lines"
 
 
 _WAITS = {
@@ -131,23 +121,18 @@ def dma_sentences(members: Sequence[Summary]) -> list[Sentence]:
         return []
     if cache_fit.devices_see_caches(members):
         text = "this kernel maintains no caches for DMA: devices of this architecture see them"
-        return [sentence(text, DMA.name, [longest.id])]
-    found = cache_fit.mapping_waits(members)
-    answers = [
-        sentence(
-            text.format(numbers.join(named)),
-            DMA.name,
-            [i for operation in named for i in cache_fit.mapping_ids(members, operation)],
-        )
-        for answer, text in _WAITS.items()
-        if (named := [operation for operation, own in found.items() if own == answer])
-    ]
+        return [sentence(text, DMA.name, [longest])]
+    found, answers = cache_fit.mapping_waits(members), []
+    for answer, text in _WAITS.items():
+        if named := [operation for operation, own in found.items() if own == answer]:
+            ids = [i for operation in named for i in cache_fit.mapping_ids(members, operation)]
+            answers.append(sentence(text.format(numbers.join(named)), DMA.name, ids))
     params, ns = longest.cell.params, longest.exposed.median_ns
     cost = (
         f"a list of {params.get('entries')} entries of {params.get('entry_bytes')} bytes costs "
         f"{numbers.figure(ns)} ns more in {longest.cell.operation} than for a coherent device"
     )
-    return [*answers, sentence(cost, DMA.name, [longest.id], ns=ns)]
+    return [*answers, sentence(cost, DMA.name, [longest], ns=ns)]
 
 
 WAITS = {"each": "a wait behind each entry", "once": "one wait for the list"}
@@ -163,8 +148,6 @@ def list_figures(cells: Iterable[DrawnCell], m: MachineAnswers) -> Iterator[dict
         lines, entries, waits = cache_fit.terms_of(cell, m.line_bytes)
         group = cache_fit.group_of(cell)
         fit = next((fit for fit in m.cache_fits if fit.group == group), None)
-        times = (row[f"ns{end}"] for end in ENDS)
-        per_line = [None if ns is None else rounded(ns / lines) for ns in times]
         yield row | {
             "state": group.state,
             "align": group.align_bytes,
@@ -172,7 +155,7 @@ def list_figures(cells: Iterable[DrawnCell], m: MachineAnswers) -> Iterator[dict
             "entries": entries,
             "lines": lines,
             "wait": WAITS[str(cell.params["wait"])],
-            **dict(zip((f"ns{end}" for end in ENDS), per_line, strict=True)),
+            **per_part(row, lines),
             "fitted": rounded(fit.pass_ns(lines, entries, waits) / lines) if fit else None,
         }
 
@@ -182,6 +165,7 @@ def saving_figures(label: str, m: MachineAnswers) -> Iterator[dict[str, Any]]:
     for saving in m.select("waits"):
         group, size, entries = cache_fit.list_of(saving.second)
         if percent := cache_fit.saved(saving):
+            ends = zip(ENDS, (percent.value, percent.low, percent.high), strict=True)
             yield {
                 "series": label,
                 "form": group.form,
@@ -190,9 +174,7 @@ def saving_figures(label: str, m: MachineAnswers) -> Iterator[dict[str, Any]]:
                 "bytes": size,
                 "wait": "",
                 "entries": entries,
-                "saved": rounded(percent.value),
-                "saved_low": rounded(percent.low),
-                "saved_high": rounded(percent.high),
+                **{f"saved{end}": rounded(part) for end, part in ends},
                 "each": rounded(saving.second.ns.median_ns / 1e3),
                 "once": rounded(saving.first.ns.median_ns / 1e3),
             }
@@ -229,17 +211,16 @@ def enough_text(found: ApartAnswers) -> str:
 
 
 def _decision(found: ApartAnswers, m: MachineAnswers) -> Sentence:
+    near = f"{found.too_near} cost {_worst_text(found)}" if found.too_near else ""
     if found.enough is not None:
         text = enough_text(found)
     elif found.open:
-        text = f"undecided how far apart two threads' words have to lie: {_bytes(found.open)} "
-        text += "are not shown to be enough"
-        text += f", {found.too_near} cost {_worst_text(found)}" if found.too_near else ""
+        text = f"undecided how far apart two threads' words have to lie: {_bytes(found.open)} are "
+        text += f"not shown to be enough{near and f', {near}'}"
         text += f"; {_more(_at(found, found.open, 'undecided'), m)}"
     else:
-        text = f"no distance up to {found.too_near} bytes is enough: {found.too_near} cost "
-        text += _worst_text(found)
-    return sentence(text, SPACING.name, found.ids, bytes_apart=float(found.enough or 0))
+        text = f"no distance up to {found.too_near} bytes is enough: {near}"
+    return sentence(text, SPACING.name, [found], bytes_apart=float(found.enough or 0))
 
 
 def _bytes(distances: Iterable[int]) -> str:
@@ -281,48 +262,51 @@ def _neighbour(found: ApartAnswers, m: MachineAnswers) -> Iterator[Sentence]:
     elif found.neighbour == "matters":
         pairs = [max(pairs, key=lambda p: (p.slower, p.contrast.value))]
         (worst,), c = pairs, pairs[0].shown
+        inside, across = (
+            numbers.quantity(side.ns.median_ns, "ns") for side in (worst.first, worst.second)
+        )
         times = numbers.about_times(c.value, c.low, c.high)
-        text = f"the other line of a pair matters: {at}, {who(worst.first)} take "
-        text += f"{numbers.quantity(worst.first.ns.median_ns, 'ns')} inside a pair of lines and "
-        text += f"{numbers.quantity(worst.second.ns.median_ns, 'ns')} across two, {times} as much"
+        text = f"the other line of a pair matters: {at}, {who(worst.first)} take {inside} inside a "
+        text += f"pair of lines and {across} across two, {times} as much"
     elif found.neighbour:
         open_ones = [p for p in pairs if p.answer == "undecided"]
         text = f"undecided whether the other line of a pair matters: {_more(open_ones, m)}"
     else:
         return
-    yield sentence(text, SPACING.name, [i for p in pairs for i in p.ids])
+    yield sentence(text, SPACING.name, pairs)
 
 
 def _by_kind(found: ApartAnswers) -> Iterator[Sentence]:
     """What each kind needs, where not all need the same; both halves together where they do."""
     if len({kind.enough for kind in found.kinds}) < 2:
         return
-    alike: dict[tuple[str, str, str], list[WordsApart]] = {}
-    for kind in found.kinds:
-        needs = (
-            f"{kind.enough} bytes are enough"
-            if kind.enough
-            else "no distance is shown to be enough"
-        )
-        needs += f", {kind.too_near} cost more" if kind.too_near else ""
-        where = DISTANCES.get(kind.situation.placement, "")
-        alike.setdefault((who(kind), where, needs), []).append(kind)
-    for (name, where, needs), kinds in alike.items():
+    for (name, where, needs), kinds in grouped(found.kinds, _needs).items():
         half = f"64 bytes up {_HALVES[kinds[0].half]}" if len({k.half for k in kinds}) == 1 else ""
         lead = ", ".join(filter(None, (name, half, where)))
-        yield sentence(needs, SPACING.name, [i for kind in kinds for i in kind.ids], lead=lead)
+        yield sentence(needs, SPACING.name, kinds, lead=lead)
+
+
+def _needs(kind: WordsApart) -> tuple[str, str, str]:
+    """Who, where, and what is enough."""
+    enough = (
+        f"{kind.enough} bytes are enough" if kind.enough else "no distance is shown to be enough"
+    )
+    more = f", {kind.too_near} cost more" if kind.too_near else ""
+    return who(kind), DISTANCES.get(kind.situation.placement, ""), f"{enough}{more}"
 
 
 def _beside_nothing(found: ApartAnswers) -> Iterator[Sentence]:
     """Where even the farthest words cost more than a second thread that touches nothing: then the
     threads share more than lines, and the farthest is no measure of that."""
     more = [k for k in found.kinds if k.placebo and k.placebo.slower]
-    if more:
-        worst = max(more, key=lambda k: k.placebo.contrast.value)
-        text = f"even {distance_of(worst.placebo)} bytes apart, {who(worst)} take "
-        text += f"{worst.placebo.words()} than beside a second thread "
-        text += "that touches no memory: the threads share more than cache lines"
-        yield sentence(text, SPACING.name, worst.ids)
+    for worst in sorted(more, key=lambda k: -k.placebo.contrast.value)[:1]:
+        yield sentence(
+            f"even {distance_of(worst.placebo)} bytes apart, {who(worst)} take "
+            f"{worst.placebo.words()} than beside a second thread that touches no memory: the "
+            "threads share more than cache lines",
+            SPACING.name,
+            [worst],
+        )
 
 
 def wait_sentences(m: MachineAnswers) -> list[Sentence]:
@@ -341,7 +325,7 @@ def wait_sentences(m: MachineAnswers) -> list[Sentence]:
         f"most {numbers.at_most(longer)} longer, at {numbers.count(len(found.held), 'point')} "
         "measured; power was not measured"
     )
-    return [sentence(text, WAIT.name, found.ids, ratio=least.contrast.value)]
+    return [sentence(text, WAIT.name, [found], ratio=least.contrast.value)]
 
 
 def reader_sentences(m: MachineAnswers) -> list[Sentence]:
@@ -359,19 +343,17 @@ def _scaling(readers: int, flat: Sequence[Comparison], grows: Sequence[Compariso
         text = f"{names} cost{'s' if len(flat) == 1 else ''} each reader the same as alone"
         clauses.append(Clause(text=f"{text}, within {bound}"))
     if grows:
-        ratios = {r.first.form: r.shown for r in grows}
+        more = {r.first.form: r.shown for r in grows}
         parts = [
-            f"{form} {numbers.about_times(r.value, r.low, r.high)}" for form, r in ratios.items()
+            f"{form} {numbers.about_times(c.value, c.low, c.high)}" for form, c in more.items()
         ]
-        more = {form: r.value for form, r in ratios.items()}
-        clauses.append(
-            Clause(text=f"each costs more than alone: {numbers.join(parts)}", numbers=more)
-        )
+        text = f"each costs more than alone: {numbers.join(parts)}"
+        clauses.append(Clause(text=text, numbers={form: c.value for form, c in more.items()}))
     return Sentence(
         lead=f"with {readers} readers",
         clauses=clauses,
         family=READERS.name,
-        cells=tuple(unique(i for r in (*flat, *grows) for i in reversed(r.ids))),
+        cells=names_of(i for r in (*flat, *grows) for i in reversed(r.ids)),
     )
 
 
@@ -380,7 +362,10 @@ def _spoken(trade: Trade) -> Sentence:
     readers, cheap = reader.situation.threads, reader.cheapest.form
     beside = f"beside {readers} busy reader{'s' if readers > 1 else ''}"
     sections = sections_per_update(trade)
-    low, high = _rounded(sections.low), _rounded(sections.high)
+    # Two significant digits: what its interval supports.
+    low, high = (
+        f"{float(f'{end:.2g}'):,.0f}" if end >= 1 else "1" for end in (sections.low, sections.high)
+    )
     wait = update.size.median_ns
     text = (
         f"readers of {cheap} pay from {high} sections per update on (interval {low} to {high}): "
@@ -389,10 +374,5 @@ def _spoken(trade: Trade) -> Sentence:
         f"{numbers.span_of_cost(wait, wait)} longer, {beside}"
     )
     sides = ("first", "second") if reader.cheaper else ("second", "first")
-    ids = [getattr(c, side).id for side in sides for c in trade]
-    return sentence(text, READERS.name, ids, sections=sections.value)
-
-
-def _rounded(value: float) -> str:
-    """A count with two significant digits: what its interval supports."""
-    return f"{float(f'{value:.2g}'):,.0f}" if value >= 1 else "1"
+    cells = [getattr(c, side) for side in sides for c in trade]
+    return sentence(text, READERS.name, cells, sections=sections.value)

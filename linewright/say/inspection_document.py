@@ -18,6 +18,7 @@ from linewright.say.document import (
     Sentence,
     TextTable,
     document_of,
+    of_run,
     sentence_as_written,
     table_of,
 )
@@ -35,9 +36,9 @@ def document(found: Inspection, locks: LockCalls, every: bool) -> Document:
     return document_of(
         headline=[
             *(_of(text, functions) for text in decisions(found)),
-            sentence_as_written(lock_decision(locks), basis="run"),
+            *of_run([lock_decision(locks)]),
         ],
-        facts=[sentence_as_written(_file(found), basis="run"), _of(evidence(found), functions)],
+        facts=[*of_run([_file(found)]), _of(evidence(found), functions)],
         tables=[table],
         limits=[_of(text, functions) for text in limits(found)],
     )
@@ -54,33 +55,23 @@ _OPENED = "Libraries that the program opens by itself are not known before it ru
 
 def of_libraries(objects: Sequence[Inspection], missing: Sequence[str]) -> Document:
     """A line for each object with the sums over all of them, then what is not known."""
+    names, figures = ["locked operations"], [[o.sums["locked"]] for o in objects]
     if objects[0].image.machine == "arm64":
         names = ["helpers", "their calls", "inlined LSE", "LL/SC"]
-    else:
-        names = ["locked operations"]
-    figures = [list(found.sums.values()) for found in objects]
-    figures = [
-        own[3:] if len(names) == 1 else [found.recognised.total(), *own[:3]]
-        for found, own in zip(objects, figures, strict=True)
-    ]
-    rows = [[o.image.path, *map(str, own)] for o, own in zip(objects, figures, strict=True)]
-    rows.append(["all", *(str(sum(column)) for column in zip(*figures, strict=True))])
+        sums = ("helper_calls", "inlined_lse", "inlined_llsc")
+        figures = [[o.recognised.total(), *(o.sums[name] for name in sums)] for o in objects]
+    totals = [sum(column) for column in zip(*figures, strict=True)]
+    named = [*(o.image.path for o in objects), "all"]
     unknown = [f"Not found: {', '.join(missing)}."] if missing else []
-    return document_of(
-        tables=[
-            TextTable(
-                title="",
-                headings=["object", *names],
-                left=[True, *(False for _ in names)],
-                rows=rows,
-                what="object",
-                notes=[
-                    *(sentence_as_written(text, basis="run") for text in unknown),
-                    sentence_as_written(_OPENED, basis="rule"),
-                ],
-            )
-        ]
+    table = TextTable(
+        title="",
+        headings=["object", *names],
+        left=[True, *(False for _ in names)],
+        rows=[[name, *map(str, own)] for name, own in zip(named, [*figures, totals], strict=True)],
+        what="object",
+        notes=[*of_run(unknown), sentence_as_written(_OPENED, basis="rule")],
     )
+    return document_of(tables=[table])
 
 
 def _operations(f: Function) -> int:
@@ -154,66 +145,47 @@ def _file(found: Inspection) -> str:
     image = found.image
     linked = "shared" if image.needs_dynamic_linker else "statically linked"
     linked = f"started by {image.interpreter}" if image.interpreter else linked
-    return (
-        f"{image.path}: {image.machine} {image.kind}, "
-        f"{linked}{', stripped' if image.stripped else ''}"
-    )
+    stripped = ", stripped" if image.stripped else ""
+    return f"{image.path}: {image.machine} {image.kind}, {linked}{stripped}"
 
 
 def evidence(found: Inspection) -> str:
     """How many operations there are, and of which kinds."""
-    s = found.sums
+    sums, of = found.sums, numbers.count
     if found.image.machine != "arm64":
-        return (
-            f"{numbers.count(s['locked'], 'locked operation')} in "
-            f"{numbers.count(len(found.functions), 'function')}."
-        )
-    callers = sum(bool(f.calls) for f in found.functions)
-    parts = [
-        f"{numbers.count(s['helper_calls'], 'call')} of helpers in "
-        f"{numbers.count(callers, 'function')}"
-    ]
-    if s["inlined_lse"] or s["inlined_llsc"]:
+        functions = of(len(found.functions), "function")
+        return f"{of(sums['locked'], 'locked operation')} in {functions}."
+    callers = of(sum(bool(f.calls) for f in found.functions), "function")
+    inlined = "nothing inlined"
+    if sums["inlined_lse"] or sums["inlined_llsc"]:
         lse, llsc = (
-            numbers.count(s["inlined_lse"], "LSE instruction"),
-            numbers.count(s["inlined_llsc"], "LL/SC loop"),
+            of(sums["inlined_lse"], "LSE instruction"),
+            of(sums["inlined_llsc"], "LL/SC loop"),
         )
-        parts.append(f"{lse} and {llsc} inlined, which stay as they are")
-    else:
-        parts.append("nothing inlined")
-    return f"{'; '.join(parts)}."
+        inlined = f"{lse} and {llsc} inlined, which stay as they are"
+    return f"{of(sums['helper_calls'], 'call')} of helpers in {callers}; {inlined}."
 
 
 def limits(found: Inspection) -> list[str]:
     """Whom a switch does not reach, and what the counts do not hold or only seem to."""
-    said = []
-    if found.recognised and found.image.privileges:
-        said.append(
-            f"It has {found.image.privileges} rights: for users who gain rights by it the dynamic "
-            "linker ignores the setting."
-        )
-    if found.fixed:
-        said.append(
-            f"{numbers.count(found.fixed.total(), 'helper')} without a test of the CPU (Rust's "
-            "compiler_builtins): LL/SC on every CPU, left alone."
-        )
-    if found.unknown:
-        count = found.unknown.total()
-        said.append(
-            f"{numbers.count(count, 'function')} named like a helper "
-            f"{'is' if count == 1 else 'are'} none by the machine code, and left alone."
-        )
-    if found.libatomic:
-        said.append(
-            f"It calls libatomic: {', '.join(found.libatomic)}. What these execute, at some sizes "
-            "a lock, is in that library and not counted here."
-        )
-    if found.data:
-        said.append(
-            f"{numbers.count(found.data, 'pattern')} of atomic instructions outside of every "
-            "function of known extent: most likely data, not counted."
-        )
-    return said
+    fixed, unknown = found.fixed.total(), found.unknown.total()
+    none = "is none" if unknown == 1 else "are none"
+    said = {
+        f"It has {found.image.privileges} rights: for users who gain rights by it the dynamic "
+        "linker ignores the setting.": found.recognised and found.image.privileges,
+        f"{numbers.count(fixed, 'helper')} without a test of the CPU (Rust's compiler_builtins): "
+        "LL/SC on every CPU, left alone.": found.fixed,
+        f"{numbers.count(unknown, 'function')} named like a helper {none} by the machine code, and "
+        "left alone.": found.unknown,
+        f"It calls libatomic: {', '.join(found.libatomic)}. What these execute, at some sizes a "
+        "lock, is in that library and not counted here.": found.libatomic,
+        f"{numbers.count(found.data, 'pattern')} of atomic instructions outside of every function "
+        "of known extent: most likely data, not counted.": found.data,
+    }
+    return [text for text, holds in said.items() if holds]
+
+
+_OF_IMAGE = ("path", "machine", "kind", "interpreter", "stripped")
 
 
 def for_programs(found: Inspection) -> dict:
@@ -222,11 +194,7 @@ def for_programs(found: Inspection) -> dict:
     counters = ("contains", "calls", "lse", "locked", "libatomic")
     reached = bool(found.recognised) and not image.unswitchable
     return {
-        "path": image.path,
-        "machine": image.machine,
-        "kind": image.kind,
-        "interpreter": image.interpreter,
-        "stripped": image.stripped,
+        **{name: getattr(image, name) for name in _OF_IMAGE},
         "functions": [
             {"name": f.name, "address": f.address, "llsc": f.llsc}
             | {name: dict(getattr(f, name)) for name in counters}

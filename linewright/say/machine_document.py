@@ -6,28 +6,24 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
 from linewright import numbers
-from linewright.analysis import machine_figures, reader_cost
+from linewright.analysis import machine_figures
 from linewright.analysis.machine_answers import (
     MachineAnswers,
     add_cost,
     far_add,
-    hint_choice,
     machines_with_answers,
 )
 from linewright.analysis.machine_figures import MatrixColumn, Price, Row
 from linewright.analysis.summary import Summary
-from linewright.forms import CACHE, READERS, SPACING, WAIT, Family
 from linewright.numbers import cpu_text
 from linewright.say import cell_rows
-from linewright.say.advice import classes, code, overtaking, setting, use
+from linewright.say.advice import setting, use
 from linewright.say.cell_tables import cell_blocks
 from linewright.say.document import (
-    ASKED,
     GIVES_WAY,
     LIMITS,
     Audience,
@@ -37,30 +33,24 @@ from linewright.say.document import (
     Sentence,
     Topic,
     document_of,
+    of_run,
     rank_at,
     render_all,
     sentence,
     sentence_as_written,
+    unique,
 )
-from linewright.say.machine_evidence import control, cores, nearness, several, unknown
 from linewright.say.machine_lines import (
     EMULATED,
     errors_text,
     limits,
     machine_facts,
-    of_run,
     undecided_sentences,
     with_errors,
 )
 from linewright.say.machine_tables import heading, matrix_table, price_name, price_table, row_name
 from linewright.say.phrases import FAR, figure_cell, measure_on, modes_text, sharers_of
-from linewright.say.verdict import (
-    FamilyEvidence,
-    areas,
-    by_family,
-    verdict_of,
-    verdict_sentences,
-)
+from linewright.say.verdict import areas, topics, verdict_of, verdict_sentences
 from linewright.say.words import FEW_LAUNCHES
 from linewright.schema import Context
 
@@ -92,7 +82,7 @@ def for_programs(summaries: Sequence[Summary], contexts: Sequence[Context]) -> d
 def document(m: MachineAnswers, audience: Audience = "everyone") -> Document:
     """The document of one machine: what everyone is shown, then the blocks for the audience."""
     columns, decision = machine_figures.columns_of(m), setting(m)
-    choice = with_errors([decision.sentence], m.summaries)[0]
+    (choice,) = with_errors([decision.sentence], m.summaries)
     decision = replace(decision, sentence=choice)
     launches = max((s.launches for s in m.summaries if s.has_figures), default=0)
     coarse = bool(m.too_few_launches)
@@ -119,7 +109,7 @@ def document(m: MachineAnswers, audience: Audience = "everyone") -> Document:
             *([matrix_table(columns, rows, m.width_bits)] if rows else []),
             *([price_table(prices)] if prices else []),
         ],
-        costs=[*_operation_costs(columns, rows), *_price_costs(prices)],
+        costs=[*_costs(columns, rows, prices)],
     )
     ranked = _ranked(whole.blocks, "everyone" if columns or m.emulated else "short")
     seen = [b for b in ranked if audience != "cells" or b.audience != "short"]
@@ -137,22 +127,20 @@ def _ranked(blocks: Iterable[Block], of_headline: Audience) -> Iterator[Block]:
         yield replace(block, audience=of_headline) if block.name == "headline" else block
 
 
-def _operation_costs(columns: Sequence[MatrixColumn], rows: Sequence[Row]) -> Iterator[Cost]:
-    """The back-to-back figures of the matrix."""
-    for row in rows:
-        for column in columns:
-            entry = row.entries.get(column.key)
-            if column.key != "work" and entry and entry.default:
-                name = f"{row_name(row)}, {heading(column)}"
-                yield Cost(name=name, cell=figure_cell(entry.default))
-
-
-def _price_costs(prices: Sequence[Price]) -> Iterator[Cost]:
-    """Each remedy's figure, contended where that was measured."""
+def _costs(
+    columns: Sequence[MatrixColumn], rows: Sequence[Row], prices: Sequence[Price]
+) -> Iterator[Cost]:
+    """The back-to-back figures of the matrix, then each remedy's, contended where that was
+    measured."""
+    for row, column in itertools.product(rows, columns):
+        entry = row.entries.get(column.key)
+        if column.key != "work" and entry and entry.default:
+            name = f"{row_name(row)}, {heading(column)}"
+            yield Cost(name=name, cell=figure_cell(entry.default))
     for price in prices:
         cost = price.contended or price.alone
         if cost and not price.reference:
-            name = price_name(price) + (", 2 CPUs" if price.contended else "")
+            name = price_name(price) + ", 2 CPUs" * bool(price.contended)
             yield Cost(name=name, cell=figure_cell(cost))
 
 
@@ -169,20 +157,15 @@ def _headline(m: MachineAnswers, columns: Sequence[MatrixColumn]) -> list[Senten
 
 def _run(m: MachineAnswers, launches: int) -> list[str]:
     timed = cpu_text({s.cpus[0] for s in m.summaries if s.cpus})
-    span = max((s.launch_span_s for s in m.summaries if s.launch_span_s is not None), default=None)
-    parts = [f"plan {c}" for c in dict.fromkeys(c.plan for c in m.contexts)]
+    parts = [f"plan {plan}" for plan in unique(c.plan for c in m.contexts)]
     parts += [f"CPU {timed} timed"] if timed else []
-    planned = max((c.launches for c in m.contexts), default=0)
-    count = (
-        f"{launches} of {planned} launches"
-        if launches < planned
-        else numbers.count(launches, "launch", "launches")
-    )
-    return (
-        [*parts, count + (f" in {span:.0f} s" if span else "")]
-        if launches and not m.published
-        else parts
-    )
+    if launches and not m.published:
+        planned = max((c.launches for c in m.contexts), default=0)
+        of = f"{launches} of {planned} launches"
+        count = of if launches < planned else numbers.count(launches, "launch", "launches")
+        span = max((s.launch_span_s for s in m.summaries if s.launch_span_s is not None), default=0)
+        parts.append(count + (f" in {span:.0f} s" if span else ""))
+    return parts
 
 
 def _warning(m: MachineAnswers) -> list[Sentence]:
@@ -190,20 +173,19 @@ def _warning(m: MachineAnswers) -> list[Sentence]:
     wrong = [s for s in m.summaries if s.status == "error"]
     versions = sorted({c.tool_version for c in m.contexts})
     joined = "are joined: show each file by itself, then compare them"
-    text, cells = "", []
+    text, cells = "", list[Summary]()
     if m.emulated:
         text = EMULATED
     elif m.simulated:
         text = "simulated: a model of a machine, not a machine"
         text += "; its file was changed after the calibration" if m.edited else ""
         text = "; ".join(filter(None, [text, errors_text(m.summaries)]))
-        cells = [s.id for s in m.summaries if s.model_error_range]
+        cells = [s for s in m.summaries if s.model_error_range]
     elif m.published:
         text = "published percentiles of one run: forms differ where these do not overlap"
     elif wrong:
-        forms = numbers.join(list(dict.fromkeys(s.cell.form for s in wrong))[:3])
-        text, cells = f"WRONG: {numbers.count(len(wrong), 'cell')} ({forms})", [s.id for s in wrong]
-        text = f"{text}: {wrong[0].reason}"
+        forms, cells = numbers.join(unique(s.cell.form for s in wrong)[:3]), wrong
+        text = f"WRONG: {numbers.count(len(wrong), 'cell')} ({forms}): {wrong[0].reason}"
     elif len(versions) > 1:
         text = f"launches of versions {numbers.join(versions)} {joined}"
     elif len({c.program for c in m.contexts}) > 1:
@@ -215,29 +197,23 @@ def _missing(m: MachineAnswers) -> list[Sentence]:
     """What is absent, with the plan that gives it or the reason why none does."""
     if not any(s.has_figures for s in m.summaries):
         text = "No cell has a figure: linewright show --all FILE says why."
-        return [sentence_as_written(text, [s.id for s in m.summaries])]
-    words = {
-        "alone": "operations alone",
-        "work": "operations with work",
-        "contended": "operations with a second CPU",
-    }
-    for s in m.one_line:
-        if s.has_figures:
-            words.pop(machine_figures.column_key(s), None)
+        return [sentence_as_written(text, m.summaries)]
+    known = {machine_figures.column_key(s) for s in m.one_line if s.has_figures}
+    lacking = {key: f"operations {how}" for key, how in _COLUMNS.items() if key not in known}
     lines = []
-    if m.context and sum(cpu.allowed for cpu in m.context.cpus) == 1 and "contended" in words:
-        text = f"Not measured: {words.pop('contended')}, because only one CPU could be used."
+    if m.context and sum(cpu.allowed for cpu in m.context.cpus) == 1 and "contended" in lacking:
+        text = f"Not measured: {lacking.pop('contended')}, because only one CPU could be used."
         lines = of_run([text])
-    lacking = list(words.values())
     measured = {s.cell.operation for s in m.summaries if s.status == "ok"}
     if not measured & {"percpu_add", "readers_pair"}:
-        lacking.append("the price list")
+        lacking["prices"] = "the price list"
     if lacking:
-        text = (
-            f"Not measured: {', '.join(lacking)}. {measure_on(m.contexts)} --plan quick measures "
-        )
-        lines.append(sentence_as_written(f"{text}all of it.", [s.id for s in m.summaries]))
+        text = f"Not measured: {', '.join(lacking.values())}. {measure_on(m.contexts)} --plan quick"
+        lines.append(sentence_as_written(f"{text} measures all of it.", m.summaries))
     return lines
+
+
+_COLUMNS = {"alone": "alone", "work": "with work", "contended": "with a second CPU"}
 
 
 def headline(m: MachineAnswers) -> list[Sentence]:
@@ -258,7 +234,7 @@ def headline(m: MachineAnswers) -> list[Sentence]:
         ends = (ns.low_ns, ns.high_ns) if ns.confidence > 0 else (ns.median_ns, ns.median_ns)
         shown = numbers.estimate(ns.median_ns, *ends, "ns", ends=2)
         text += f", {shown} {sharers_of(contended.cell)}"
-    cells = tuple(s.id for s in (alone, contended) if s is not None)
+    cells = filter(None, (alone, contended))
     return [sentence(text, "one_line", cells, alone_ns=alone.issue.median_ns)]
 
 
@@ -270,48 +246,18 @@ def at_the_interconnect(m: MachineAnswers) -> list[Sentence]:
         return []
     f, far, hidden_at, hidden_ids = found
     rows = [r for r in f.rows if r.first.form in far]
-    figures = [(r.first.form, r.first.ns.median_ns) for r in rows] + [
-        (f.default, f.side.ns.median_ns)
+    first, *others = [
+        f"{side.form} {numbers.figure(side.ns.median_ns)}"
+        for side in (*(r.first for r in rows), f.side)
     ]
-    (first, ns), *others = [(name, numbers.figure(ns)) for name, ns in figures]
-    takes = numbers.join([f"{first} {ns} ns", *(f"{name} {ns}" for name, ns in others)])
+    takes = numbers.join([f"{first} ns", *others])
     every = len(far) > len(f.rows)
     who = "every form" if every else f"form{'s' * (len(far) > 1)} {numbers.join(far)}"
     verb = "behaves" if every or len(far) == 1 else "behave"
     text = f"{who} {verb} {FAR}: back to back, {takes}"
     if hidden_at:
         text += f"; with {hidden_at} units of work around each they cost the same"
-    return [sentence(text, "one_line", (f.side.id, *(r.first.id for r in rows), *hidden_ids))]
-
-
-def topics(m: MachineAnswers) -> list[Topic]:
-    """The evidence on one machine, in the order of the page: a new kind of record is a line
-    here."""
-    made = (
-        classes(m),
-        overtaking(m),
-        cores(m),
-        several(m),
-        code(m),
-        nearness(m),
-        *(_of_family(e, m) for e in by_family(m) if e.forms),
-        control(m),
-        unknown(m),
-    )
-    return [
-        replace(topic, ranks=_ranks(topic, number))
-        for number, topic in enumerate(topic for topic in made if topic)
-    ]
-
-
-def _ranks(topic: Topic, number: int) -> list[int]:
-    """When the lines of a topic give way: those of the longest topic first, of equals the last;
-    what the measurement cannot tell stays to its first line, as the first topic does, and the run's
-    own control is for those who ask for everything."""
-    if topic.name == "control":
-        return [ASKED] * len(topic.lines)
-    ranks = [100 * min(place, 99) + number for place, _ in enumerate(topic.lines)]
-    return [0, *ranks[1:]] if topic.name == "unknown" else ranks
+    return [sentence(text, "one_line", (f.side, *(r.first for r in rows), *hidden_ids))]
 
 
 _FOR: Mapping[Audience, Callable[[MachineAnswers], Sequence[Block]]] = {
@@ -319,36 +265,3 @@ _FOR: Mapping[Audience, Callable[[MachineAnswers], Sequence[Block]]] = {
     "cells": cell_blocks,
     "page": areas,
 }
-
-
-def _of_family(evidence: FamilyEvidence, m: MachineAnswers) -> Topic:
-    family = evidence.family
-    lines = [
-        sentence_as_written(_line(s.lead, c.text, family), s.cells, s.basis)
-        for s in evidence.forms
-        for c in s.clauses
-    ]
-    orders = {f.order for f in m.of_family(family.name)}
-    # Of several the lines name each.
-    title = family.title + (f" ({orders.pop()})" if len(orders) == 1 else "")
-    return Topic(name=family.advice or "where", title=title, lines=lines, data=_data(family, m))
-
-
-def _line(lead: str, text: str, family: Family) -> str:
-    return text if lead in ("", family.title.lower()) else f"{lead}: {text}"
-
-
-def _data(family: Family, m: MachineAnswers) -> Any:
-    """The same for programs."""
-    found = m.of_family(family.name)
-    if family is CACHE:
-        return {"terms": m.cache_fits, "savings": m.select("waits")}
-    if family is SPACING:
-        return m.bytes_apart
-    if family is WAIT:
-        return hint_choice(m)
-    if family is READERS:
-        readers = m.select("readers")
-        scaling, trades = reader_cost.scaling(readers), reader_cost.trades(readers)
-        return {"choices": found, "scaling": scaling, "trades": trades}
-    return found

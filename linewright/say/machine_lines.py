@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from linewright import __version__, numbers
 from linewright.analysis.control import changed_cycle_ns, disturbing_load
-from linewright.analysis.findings import Finding, OpenQuestion, open_questions
+from linewright.analysis.findings import Finding, open_questions
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary, grouped
 from linewright.errors import one_line
@@ -22,9 +22,11 @@ from linewright.say.document import (
     Clause,
     Document,
     Sentence,
+    of_run,
     render,
     sentence,
     sentence_as_written,
+    unique,
 )
 from linewright.say.phrases import (
     caller_of,
@@ -48,17 +50,16 @@ _DISCARDED = {
 EMULATED = "run by an emulator: times mean nothing"
 
 
-def of_run(texts: Iterable[str]) -> list[Sentence]:
-    """Sentences that rest on what the contexts say, written as they are."""
-    return [sentence_as_written(text, basis="run") for text in texts]
-
-
 def machine_facts(c: Context) -> list[str]:
     """What tells a machine beside its CPU's name, the weightiest first."""
-    facts = [numbers.count(len(c.cpus), "CPU")] if c.cpus else []
-    facts += (["virtual machine"] if c.virtualised == "yes" else []) + [c.arch.replace("_", "-")]
-    facts += [] if c.target == "published" or c.simulated else [c.kernel]
-    return facts + ([f"SMT {c.smt}"] if c.smt == "on" else [])
+    known = {
+        numbers.count(len(c.cpus), "CPU"): c.cpus,
+        "virtual machine": c.virtualised == "yes",
+        c.arch.replace("_", "-"): True,
+        c.kernel: c.target != "published" and not c.simulated,
+        f"SMT {c.smt}": c.smt == "on",
+    }
+    return [text for text, holds in known.items() if holds]
 
 
 def describe(contexts: Sequence[Context]) -> list[Sentence]:
@@ -91,16 +92,18 @@ def frequency_text(first: float, second: float, when: tuple[str, str]) -> str:
 def remarks(contexts: Sequence[Context]) -> list[str]:
     """What may have disturbed the figures, or is missing from them."""
     absent = {c.counters_reason for c in contexts} - {"", "not asked for"}
-    lines = [f"counters absent: {reason}" for reason in sorted(absent)]
-    lines += [*other_load_remarks(contexts), *_quota_remarks(contexts)]
     governors = {c.governor for c in contexts} - {"", "performance"}
-    lines += [
-        f"the frequency governor was {name}: clocks may have changed between windows"
-        for name in sorted(governors)
+    cycles = changed_cycle_ns(contexts)
+    return [
+        *(f"counters absent: {reason}" for reason in sorted(absent)),
+        *other_load_remarks(contexts),
+        *_quota_remarks(contexts),
+        *(
+            f"the frequency governor was {name}: clocks may have changed between windows"
+            for name in sorted(governors)
+        ),
+        *([frequency_text(*cycles, ("in one launch", "in another"))] if cycles else []),
     ]
-    if cycles := changed_cycle_ns(contexts):
-        lines.append(frequency_text(*cycles, ("in one launch", "in another")))
-    return lines
 
 
 def facts(contexts: Sequence[Context]) -> list[tuple[str, str]]:
@@ -154,18 +157,15 @@ def lacking(summaries: Iterable[Summary]) -> list[Sentence]:
     """For each status and reason why cells lack a figure or have an unreliable one a line; numbers
     in reasons become ranges."""
     wrong = [s for s in summaries if s.status != "ok"]
+    kinds = grouped(wrong, lambda s: (s.status, numbers.without_numbers(s.reason)))
     lines = []
-    for (status, _), own in grouped(
-        wrong, lambda s: (s.status, numbers.without_numbers(s.reason))
-    ).items():
-        forms = list(dict.fromkeys(s.cell.form for s in own))
+    for (status, _), own in kinds.items():
+        forms = unique(s.cell.form for s in own)
         rest = f" and {len(forms) - MOST_FORMS} other forms" if len(forms) > MOST_FORMS else ""
         which = f"{', '.join(forms[:MOST_FORMS])}{rest} ({len(own)} cells)"
         which = own[0].id if len(own) == 1 else which
         why = numbers.merge_texts_with_ranges([s.reason for s in own]) or "no reason given"
-        lines.append(
-            sentence_as_written(one_line(f"{status}: {which}: {why}"), [s.id for s in own])
-        )
+        lines.append(sentence_as_written(one_line(f"{status}: {which}: {why}"), own))
     return lines
 
 
@@ -178,41 +178,34 @@ def doubts(m: MachineAnswers, document: Document, records: Iterable[Record]) -> 
         *(sentence(one.text, cells=one.cells, basis=one.basis) for one in document.of("warning")),
         *document.of("limits"),
         *(sentence(text, basis="run") for text in texts),
-    ]
-    answers += [
         *_discarded(records),
         *(sentence(render(s), cells=s.cells) for s in lacking(m.summaries)),
     ]
     ended = [s for s in m.summaries if s.stop]
-    if out := [s.id for s in ended if s.stop == "budget"]:
-        text = (
-            f"{len(out)} of {numbers.count(len(ended), 'cell')} used up their "
-            "time before their interval was as narrow as asked for"
-        )
-        answers.append(sentence(text, cells=out))
-    flagged = [(flag, s) for s in m.summaries for flag in s.flags]
-    of_flag = sorted(grouped(flagged, lambda pair: pair[0]).items(), key=lambda i: -len(i[1]))
-    for flag, own in of_flag:
-        which = numbers.join([in_words(s.cell) for _, s in own])
+    if out := [s for s in ended if s.stop == "budget"]:
+        text = f"{len(out)} of {numbers.count(len(ended), 'cell')} used up their time before their "
+        answers.append(sentence(f"{text}interval was as narrow as asked for", cells=out))
+    flagged = grouped(((flag, s) for s in m.summaries for flag in s.flags), lambda pair: pair[0])
+    for flag, pairs in sorted(flagged.items(), key=lambda item: -len(item[1])):
+        own = [s for _, s in pairs]
+        which = numbers.join([in_words(s.cell) for s in own[:2]])
         which = which if len(own) <= 2 else f"{len(own)} cells"
-        answers.append(
-            sentence_as_written(f"{flag}: {which}. {explain(flag)}", [s.id for _, s in own])
-        )
+        answers.append(sentence_as_written(f"{flag}: {which}. {explain(flag)}", own))
     return answers
 
 
 def _discarded(records: Iterable[Record]) -> list[Sentence]:
     lost: Counter[str] = Counter()
-    kept, ids = 0, []
+    kept, lacked = 0, []
     for record in records:
         lost.update(msgspec.structs.asdict(record.discarded))
-        ids += [record.id] if record.discarded.total else []
+        lacked += [record] if record.discarded.total else []
         kept += len(record.window_ns)
     parts = [f"{lost[name]} because {why}" for name, why in _DISCARDED.items() if lost[name]]
     whole = kept + lost.total()
     share = numbers.percent(lost.total() / max(1, whole), signed=False)
     text = f"{lost.total()} of {whole} windows ({share}) were discarded: {'; '.join(parts)}"
-    return [sentence(text, cells=ids)] if parts else []
+    return [sentence(text, cells=lacked)] if parts else []
 
 
 def other_load_remarks(contexts: Sequence[Context]) -> Iterator[str]:
@@ -229,20 +222,18 @@ HELD_BACK = 0.01
 
 def held_back_remarks(held_s: float, ran_s: float) -> list[str]:
     """That a CPU quota took the probe's threads from their CPUs during a run."""
-    if held_s <= HELD_BACK * ran_s:
-        return []
     times = f"{held_s:.1f} s in {ran_s:.1f} s"
-    return [f"a CPU quota (cgroup) held threads back for {times}: figures may be disturbed"]
+    text = f"a CPU quota (cgroup) held threads back for {times}: figures may be disturbed"
+    return [text] if held_s > HELD_BACK * ran_s else []
 
 
 def _quota_remarks(contexts: Sequence[Context]) -> list[str]:
     """That a CPU quota was in force, of which records do not say whether it held threads back."""
     known = [(c.cpu_quota, sum(cpu.allowed for cpu in c.cpus)) for c in contexts if c.cpu_quota]
     quota, cpus = min(known, default=(0.0, 0))
-    if quota >= cpus:
-        return []
-    number = numbers.count(cpus, "CPU")
-    return [f"a CPU quota (cgroup) allowed {quota:.2g} of {number}: figures may be disturbed"]
+    of = f"{quota:.2g} of {numbers.count(cpus, 'CPU')}"
+    text = f"a CPU quota (cgroup) allowed {of}: figures may be disturbed"
+    return [text] if quota < cpus else []
 
 
 def doubts_of_printed(contexts: Sequence[Context]) -> Iterator[str]:
@@ -270,33 +261,25 @@ def errors_text(summaries: Iterable[Summary]) -> str:
     """Of which of these cells the model is how far off; empty where it is of none."""
     missed = [s for s in summaries if s.model_error_range]
     kinds = grouped(missed, lambda s: (s.cell.situation.contended, s.model_error_range))
-    return "; ".join(
-        f"of {'contended' if contended else 'uncontended'} "
-        f"{_some([s.cell.form for s in own])} {error_text(*ends)}"
-        for (contended, ends), own in kinds.items()
-    )
+    return "; ".join(f"{_of_model(own)} {error_text(*ends)}" for (_, ends), own in kinds.items())
 
 
-def _some(forms: Sequence[str]) -> str:
-    """The first of these forms, and how many there are besides."""
-    names = list(dict.fromkeys(forms))
+def _of_model(own: Sequence[Summary]) -> str:
+    """Of which cells: the first of their forms, and how many there are besides."""
+    names = unique(s.cell.form for s in own)
     more = len(names) - MOST_NAMED
-    return numbers.join([*names[:MOST_NAMED], f"{more} more forms"] if more > 1 else names)
+    some = numbers.join([*names[:MOST_NAMED], f"{more} more forms"] if more > 1 else names)
+    return f"of {'contended' if own[0].cell.situation.contended else 'uncontended'} {some}"
 
 
 def errors(summaries: Sequence[Summary]) -> list[Sentence]:
     """The same as a sentence, where there is any, and of which cells no error is known."""
     missed = [s for s in summaries if s.model_error_range]
     unknown = [s for s in summaries if s.drawn and not s.drawn.misses and s.has_figures]
-    kinds = grouped(unknown, lambda s: s.cell.situation.contended)
-    text = "; ".join(
-        f"of {'contended' if contended else 'uncontended'} {_some([s.cell.form for s in own])} "
-        "no error of the model is known"
-        for contended, own in kinds.items()
-    )
-    return [sentence(errors_text(missed), cells=[s.id for s in missed])] * bool(missed) + [
-        sentence(text, cells=[s.id for s in unknown])
-    ] * bool(unknown)
+    kinds = grouped(unknown, lambda s: s.cell.situation.contended).values()
+    text = "; ".join(f"{_of_model(own)} no error of the model is known" for own in kinds)
+    said = ((errors_text(missed), missed), (text, unknown))
+    return [sentence(text, cells=own) for text, own in said if own]
 
 
 def with_errors(sentences: Sequence[Sentence], summaries: Sequence[Summary]) -> list[Sentence]:
@@ -311,62 +294,39 @@ def with_errors(sentences: Sequence[Sentence], summaries: Sequence[Summary]) -> 
 def limits(m: MachineAnswers) -> Iterator[Sentence]:
     """What is not believed, withheld or holds only here; the most important first."""
     if few := m.too_few_launches:
-        text = f"{FEW_LAUNCHES}: nothing is claimed; {measure_enough(m)}"
-        yield _of(text, few)
-    yield from _metastable(m.summaries)
+        yield sentence(f"{FEW_LAUNCHES}: nothing is claimed; {measure_enough(m)}", cells=few)
+    if members := [s for s in m.summaries if s.metastable]:
+        text = f"launches fall into separate modes, {modes_text(members[0].modes)}"
+        yield _named(members, "metastable (~)", text)
     yield from _unshown(m.summaries)
     if withheld := [f for f in m.of_width if f.withheld]:
         text = f"{work_lengths_text(f.situation for f in withheld)}: {WITHHELD}"
-        yield sentence(text, cells=[i for f in withheld for i in f.ids])
+        yield sentence(text, cells=withheld)
     if m.context and m.context.virtualised == "yes":
         text = "a virtual machine: another host, or another neighbour, may cost differently"
         yield sentence(text, basis="run")
 
 
-def _of(text: str, summaries: Sequence[Summary]) -> Sentence:
-    return sentence(text, cells=[s.id for s in summaries])
-
-
-def _metastable(summaries: Sequence[Summary]) -> Iterator[Sentence]:
-    """One sentence for all metastable cells, with the modes of the first."""
-    if members := [s for s in summaries if s.metastable]:
-        modes = modes_text(members[0].modes)
-        text = f"{_named(members, 'metastable (~)')}: launches fall into separate modes, {modes}"
-        yield _of(text, members)
-
-
-def _named(members: Sequence[Summary], kind: str) -> str:
-    """``44 cells are metastable (~), such as lock_add``, or ``one cell is …, lock_add``."""
+def _named(members: Sequence[Summary], kind: str, rest: str) -> Sentence:
+    """``44 cells are metastable (~), such as lock_add: …``, or ``one cell is …, lock_add: …``."""
     form = members[0].cell.form
-    many = len(members) > 1
-    return (
-        f"{len(members)} cells are {kind}, such as {form}"
-        if many
-        else f"one cell is {kind}, {form}"
-    )
+    which = f"{len(members)} cells are {kind}, such as {form}"
+    which = which if len(members) > 1 else f"one cell is {kind}, {form}"
+    return sentence(f"{which}: {rest}", cells=members)
 
 
-_UNSHOWN = {"unreliable": "unreliable (?)", "unavailable": "not available"}
+_UNSHOWN = {"unreliable": "unreliable (?)", "unavailable": "not available", "ok": "not believed"}
 
 
-def _unshown(summaries: Sequence[Summary]) -> list[Sentence]:
+def _unshown(summaries: Sequence[Summary]) -> Iterator[Sentence]:
     """How many cells are unreliable, were not available or are not believed, with the first one's
     reason."""
-    kinds: dict[str, list[tuple[Summary, str]]] = {}
-    for s in summaries:
-        if s.status in _UNSHOWN:
-            kinds.setdefault(_UNSHOWN[s.status], []).append((s, s.reason or "no reason given"))
-        elif s.status == "ok" and (flag := s.distrust):
-            why = explain(flag).rstrip(".")
-            kinds.setdefault("not believed", []).append((s, f"{why[:1].lower()}{why[1:]}"))
-    words = [*_UNSHOWN.values(), "not believed"]
-    return [
-        _of(
-            f"{_named([s for s, _ in own], kind)}: {own[0][1]}",
-            [s for s, _ in own],
-        )
-        for kind, own in sorted(kinds.items(), key=lambda item: words.index(item[0]))
-    ]
+    for status, kind in _UNSHOWN.items():
+        own = [s for s in summaries if s.status == status and (status != "ok" or s.distrust)]
+        if own:
+            why = explain(own[0].distrust).rstrip(".") if status == "ok" else ""
+            reason = own[0].reason or "no reason given"
+            yield _named(own, kind, f"{why[:1].lower()}{why[1:]}" if why else reason)
 
 
 _OPEN = {
@@ -380,20 +340,19 @@ _OPEN = {
 
 def undecided_sentences(found: Sequence[Finding], m: MachineAnswers) -> list[Sentence]:
     """What was compared without an answer, by reason, with what the intervals leave possible."""
-    return [_undecided(question, m) for question in open_questions(found)]
-
-
-def _undecided(question: OpenQuestion, m: MachineAnswers) -> Sentence:
-    rows = question.rows
-    what = numbers.count(len(rows), "comparison")
-    if len(rows) <= 3:
-        what = numbers.join(list(dict.fromkeys(f"{caller_of(f)} {sharers_of(f)}" for f, _ in rows)))
-    if question.why in ("wide", "model"):
-        more = LEFT_OPEN
-        if question.why == "wide":
-            more = more_text(question.comparisons, m.launches_asked)
-        changes = " or ".join(numbers.change(*ends) for ends in question.possible)
-        rest = f"{changes} remains possible; {more}"
-    else:
-        rest = _OPEN[question.why].format(enough=measure_enough(m), again=measure_again(m))
-    return sentence(f"undecided: {what}: {rest}", cells=question.ids, count=len(rows))
+    said = []
+    for question in open_questions(found):
+        rows, why = question.rows, question.why
+        what = numbers.count(len(rows), "comparison")
+        if len(rows) <= 3:
+            what = numbers.join(unique(f"{caller_of(f)} {sharers_of(f)}" for f, _ in rows))
+        if why in ("wide", "model"):
+            more = LEFT_OPEN
+            if why == "wide":
+                more = more_text(question.comparisons, m.launches_asked)
+            changes = " or ".join(numbers.change(*ends) for ends in question.possible)
+            rest = f"{changes} remains possible; {more}"
+        else:
+            rest = _OPEN[why].format(enough=measure_enough(m), again=measure_again(m))
+        said.append(sentence(f"undecided: {what}: {rest}", cells=question.ids, count=len(rows)))
+    return said

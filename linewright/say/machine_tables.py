@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from linewright import numbers
+from linewright.analysis.comparison import Side
 from linewright.analysis.machine_figures import Entry, MatrixColumn, Price, Row
 from linewright.say.document import (
     LETTERS,
@@ -39,23 +40,20 @@ def heading(column: MatrixColumn) -> str:
     return column.situation.without("contender_iters").short()
 
 
-def matrix_table(
-    columns: Sequence[MatrixColumn],
-    rows: Sequence[Row],
-    bits: int,
-) -> TextTable:
+def matrix_table(columns: Sequence[MatrixColumn], rows: Sequence[Row], bits: int) -> TextTable:
     """The table without columns that have no figure; the limits say why one has none."""
-    entries = [(key, entry) for row in rows for key, entry in row.entries.items()]
-    shown = [c for c in columns if any(e.default for key, e in entries if key == c.key)]
-    shared = _shared_name([entry for _, entry in entries])
-    other = shared or "best other"
+    entries = [entry for row in rows for entry in row.entries.values()]
+    shown = [c for c in columns if any(_known(rows, c))]
+    shared = _shared_name(entries)
     made: list[Column[Row]] = [Column(f"ns, {bits} bit", row_name, text=True)]
     for c in shown:
         made.append(Column(heading(c), _of(c, _figure)))
         if c.key == "contended":
+            sure = [side.ns.confidence for side in _known(rows, c) if side.ns.confidence > 0]
             ends = lambda entry: span(entry.default) if entry.default else ""
-            made.append(Column(_confidence(rows, c), _of(c, ends), spare=True))
-        made.append(Column(other, _of(c, lambda entry: _versus(entry, shared)), text=True))
+            made.append(Column(f"{100 * min(sure, default=0.95):.0f} %", _of(c, ends), spare=True))
+        other = _of(c, lambda entry: _versus(entry, shared))
+        made.append(Column(shared or "best other", other, text=True))
     made = [column for column in made if any(text_of(column.value(row)) for row in rows)]
     headings = [column.title for column in made]
     return table_of(
@@ -66,10 +64,10 @@ def matrix_table(
         # The first rows are the cheap ones.
         ranks=[rank_at(place, "matrix") for place in reversed(range(len(rows)))],
         short_headings=["other" if text == "best other" else text for text in headings],
-        legend=_legend(shown, rows),
+        legend=_legend(shown),
         notes=_controls(shown),
         spoken=[
-            _spoken(f"{row_name(row)}, {_where(column)}: {_words(entry, column)}", entry)
+            _spoken(f"{row_name(row)}, {_where(column)}: {_words(entry, column)}", entry.default)
             for row in rows
             for column in columns
             if (entry := row.entries.get(column.key))
@@ -77,11 +75,16 @@ def matrix_table(
     )
 
 
+def _known(rows: Sequence[Row], column: MatrixColumn) -> list[Side]:
+    """The figures of a column."""
+    entries = (row.entries.get(column.key) for row in rows)
+    return [entry.default for entry in entries if entry and entry.default]
+
+
 def _of(
     column: MatrixColumn, text: Callable[[Entry], str | TableCell]
 ) -> Callable[[Row], str | TableCell]:
-    key = column.key
-    return lambda row: text(row.entries[key]) if key in row.entries else ""
+    return lambda row: text(row.entries[column.key]) if column.key in row.entries else ""
 
 
 def _shared_name(entries: Sequence[Entry]) -> str:
@@ -90,11 +93,8 @@ def _shared_name(entries: Sequence[Entry]) -> str:
     An alternative that is another row's form, such as the loop that reads first, does not count.
     """
     defaults = {entry.default.form for entry in entries if entry.default}
-    names = {
-        _other_form(entry)
-        for entry in entries
-        if entry.versus and entry.versus.first.form not in defaults and entry.versus.contrast
-    }
+    compared = (entry for entry in entries if entry.versus and entry.versus.contrast)
+    names = {_other_form(e) for e in compared if e.versus.first.form not in defaults}
     return names.pop() if len(names) == 1 else ""
 
 
@@ -105,13 +105,6 @@ def _other_form(entry: Entry) -> str:
 
 def _figure(entry: Entry) -> str | TableCell:
     return figure_cell(entry.default) if entry.default else in_english(entry.why) or "–"
-
-
-def _confidence(rows: Sequence[Row], c: MatrixColumn) -> str:
-    """What the intervals of a column hold: ``95 %``, and of a simulated machine ``90 %``."""
-    entries = [row.entries[c.key] for row in rows if c.key in row.entries]
-    known = [e.default.ns.confidence for e in entries if e.default and e.default.ns.confidence > 0]
-    return f"{100 * min(known, default=0.95):.0f} %"
 
 
 def _versus(entry: Entry, shared: str) -> str | TableCell:
@@ -125,25 +118,26 @@ def _versus(entry: Entry, shared: str) -> str | TableCell:
     if versus.answer in ("same", "slower"):
         sign = "=" if versus.answer == "same" else "more"
         return TableCell(text=sign, sign=sign, **known)
-    change = versus.change()
+    change, open_sign = versus.change(), "?" * (versus.answer == "undecided")
     tight = change.replace(" to ", "..").replace(" %", "%").replace(" ns", "ns")
+    shorter = [" ".join(filter(None, (open_sign, tight))), *[open_sign] * bool(open_sign)]
     name = _other_form(entry)
-    note = "" if name == shared or not change else name
-    if versus.answer == "undecided":
-        shorter = (f"? {tight}", "?") if change else ()
-        text = f"? {change}".strip()
-        return TableCell(text=text, shorter=shorter, sign="?", note=note, **known)
-    return TableCell(text=change or "?", shorter=(tight or "?",), note=note, **known)
+    return TableCell(
+        text=" ".join(filter(None, (open_sign, change))) or "?",
+        shorter=tuple(shorter) if change else () if open_sign else ("?",),
+        sign=open_sign,
+        note="" if name == shared or not change else name,
+        **known,
+    )
 
 
-def same_within(column: MatrixColumn) -> str:
-    """What ``=`` promises in a column: ``5 %`` or ``0.5 ns``."""
-    return f"{column.same:.1f} ns" if column.scale == "ns" else f"{100 * column.same:.0f} %"
-
-
-def _legend(shown: Sequence[MatrixColumn], rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """What the signs mean."""
-    within = ", ".join(f"{same_within(c)} ({heading(c)})" for c in shown)
+def _legend(shown: Sequence[MatrixColumn]) -> list[tuple[str, str]]:
+    """What the signs mean, ``=`` with what it promises in each column, and how long work takes, or
+    where that is unknown its units."""
+    within = ", ".join(
+        f"{f'{c.same:.1f} ns' if c.scale == 'ns' else f'{100 * c.same:.0f} %'} ({heading(c)})"
+        for c in shown
+    )
     made = [
         ("=", f"= same within {within}"),
         ("?", "? undecided, corrected for all comparisons"),
@@ -153,16 +147,11 @@ def _legend(shown: Sequence[MatrixColumn], rows: Sequence[Row]) -> list[tuple[st
     ]
     for c in shown:
         if c.key == "work":
-            kind = "added to" if c.scale == "ns" else "with"
-            made.append(("", f"{heading(c)}: ns {kind} {_work_length(c)} of work"))
+            units, kind = c.situation.work_iters, "added to" if c.scale == "ns" else "with"
+            ns = numbers.figure(units * c.unit_ns, 2)
+            length = f"{ns} ns" if units * c.unit_ns > 0 else f"{units} units"
+            made.append(("", f"{heading(c)}: ns {kind} {length} of work"))
     return made
-
-
-def _work_length(column: MatrixColumn) -> str:
-    """How long a column's work takes, or where that is unknown its units."""
-    units = column.situation.work_iters
-    length = units * column.unit_ns
-    return f"{numbers.figure(length, 2)} ns" if length > 0 else f"{units} units"
 
 
 def _controls(shown: Sequence[MatrixColumn]) -> list[Sentence]:
@@ -170,23 +159,22 @@ def _controls(shown: Sequence[MatrixColumn]) -> list[Sentence]:
     none was measured."""
     known = [(c.floor, c) for c in shown if c.floor]
     floors = [f"{numbers.within(floor.size, c.scale)} ({heading(c)})" for floor, c in known]
-    cells = [i for floor, _ in known for i in floor.ids]
-    parts = [f"noise floor: {', '.join(floors)}"] * bool(floors) + [
-        f"work: {numbers.at_most(c.loop.nonlinearity)} nonlinear, "
+    parts = [f"Noise floor: {', '.join(floors)}"] * bool(floors) + [
+        f"{'w' if floors else 'W'}ork: {numbers.at_most(c.loop.nonlinearity)} nonlinear, "
         f"{numbers.at_most(c.loop.spread)} spread"
         for c in shown
         if c.loop
     ]
-    text = "; ".join(parts)
+    cells = [floor for floor, _ in known]
     basis = "cells" if cells else "run"
-    return [sentence_as_written(f"{text[0].upper()}{text[1:]}.", cells, basis)] if text else []
+    return [sentence_as_written(f"{'; '.join(parts)}.", cells, basis)] if parts else []
 
 
 # ---- without columns ---------------------------------------------------------------------------
 
 
-def _spoken(text: str, entry: Entry) -> Sentence:
-    cells = [entry.default.id] if entry.default else []
+def _spoken(text: str, *sides: Side | None) -> Sentence:
+    cells = [side for side in sides if side]
     return sentence_as_written(text, cells, "cells" if cells else "run")
 
 
@@ -200,19 +188,13 @@ def _words(entry: Entry, column: MatrixColumn) -> str:
     the best other form."""
     if entry.default is None:
         return f"{in_english(entry.why) or 'no figure'}."
-    text = figure_words(entry.default)
+    text, versus = figure_words(entry.default), entry.versus
     if column.key == "contended" and (ends := span(entry.default)):
         text += f", interval {ends.replace('–', ' to ')}"
-    return f"{text}.{_versus_words(entry)}"
-
-
-def _versus_words(entry: Entry) -> str:
-    versus = entry.versus
     if versus is None:
-        return ""
-    if versus.slower:
-        return " Every other form costs more."
-    return f" {_other_form(entry)}: {versus.words()}."
+        return f"{text}."
+    more = "Every other form costs more."
+    return f"{text}. {more if versus.slower else f'{_other_form(entry)}: {versus.words()}.'}"
 
 
 MOST_APART = 100
@@ -223,7 +205,6 @@ _PRICES: Mapping[str, str] = {
     "": "one atomic word",
     "percpu_thread_local_add": "thread-local word",
     "percpu_rseq_add": "per-CPU word, rseq",
-    "this_cpu_add": "this_cpu_add",
     "preempt_this_cpu_add": "preemption off",
     "irq_this_cpu_add": "interrupts off",
     "percpu_shared_lock_add": "shared LOCK ADD",
@@ -242,10 +223,6 @@ _PRICES: Mapping[str, str] = {
     "percpu_rwsem": "per-CPU rwsem",
     "refcnt": "reference count",
     "biased_rwlock": "rwlock, biased",
-    "rwlock": "rwlock",
-    "rwsem": "rwsem",
-    "mutex": "mutex",
-    "spinlock": "spinlock",
     "spinlock_irq": "spinlock, IRQs off",
     "readers_grace rcu": "RCU updater, 1 reader",
     "readers_grace srcu_fast": "SRCU updater, 1 reader",
@@ -256,12 +233,13 @@ _PRICES: Mapping[str, str] = {
     "clwb": "clean a dirty line",
     "clflushopt": "evict a dirty line",
 }
-"""By the form, or where two prices have it by operation and form."""
+"""By the form, or where two prices have it by operation and form; of others the form itself."""
 
 
 def price_name(price: Price) -> str:
     """A line of the price list: ``count: per-CPU word, rseq``."""
-    name = _PRICES.get(f"{price.operation} {price.form}") or _PRICES[price.form]
+    form = price.form
+    name = _PRICES.get(f"{price.operation} {form}") or _PRICES.get(form, form)
     return f"{'read' if price.group == 'lock' else price.group}: {name}"
 
 
@@ -269,13 +247,15 @@ def price_table(prices: Sequence[Price]) -> Bars:
     """The prices, and beside each figure a bar."""
     contended = any(price.contended for price in prices)
     order = sorted(range(len(prices)), key=lambda n: prices[n].rank)
+    cell = lambda cost: figure_cell(cost) if cost else ""
+    # Of the uncontended costs, where other lines compare the contended ones.
+    ratio = lambda price: ratio_text(price) + ", alone" * (contended and price.only_alone)
     columns: list[Column[Price]] = [
         Column("price list, ns", price_name, text=True),
-        Column("alone", lambda price: _cell(price, "alone")),
+        Column("alone", lambda price: cell(price.alone)),
+        *[Column("2 CPUs", lambda price: cell(price.contended))] * contended,
+        Column("vs one atomic", ratio),
     ]
-    if contended:
-        columns.append(Column("2 CPUs", lambda price: _cell(price, "contended")))
-    columns.append(Column("vs one atomic", lambda price: _ratio(price, contended)))
     return table_of(
         "Price list, nanoseconds per operation",
         columns,
@@ -287,20 +267,8 @@ def price_table(prices: Sequence[Price]) -> Bars:
         bars=list(enumerate([*SIDES.values()][: 1 + contended], 1)),
         beyond=LONGEST_NS,
         ranks=[rank_at(order.index(n), "prices") for n in range(len(prices))],
-        spoken=[_price_spoken(price) for price in prices],
+        spoken=[_spoken(price_words(price), price.alone, price.contended) for price in prices],
     )
-
-
-def _cell(price: Price, side: str) -> str | TableCell:
-    cost = getattr(price, side)
-    return figure_cell(cost) if cost else ""
-
-
-def _ratio(price: Price, contended: bool) -> str:
-    """The ratio, and that it is of the uncontended costs where other lines compare the contended
-    ones."""
-    text = ratio_text(price)
-    return f"{text}, alone" if contended and price.only_alone else text
 
 
 SIDES = {"alone": "alone", "contended": "with a second CPU"}
@@ -335,11 +303,6 @@ def ratio_text(price: Price) -> str:
 def in_signs(ratio: str) -> str:
     """A ratio as tables have room for: ``14–20×``."""
     return ratio.replace(" to ", "–").replace(" times", "×")
-
-
-def _price_spoken(price: Price) -> Sentence:
-    cells = [cost.id for cost in (price.alone, price.contended) if cost]
-    return sentence_as_written(price_words(price), cells, "cells" if cells else "run")
 
 
 def price_words(price: Price) -> str:

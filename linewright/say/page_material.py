@@ -23,9 +23,8 @@ from linewright.errors import UserError, nothing_finished, one_line
 from linewright.forms import CACHE, family_of, made_of
 from linewright.records import files as record_files
 from linewright.say import cell_rows
-from linewright.say.cell_rows import cell_figures, rounded
+from linewright.say.cell_rows import cell_figures, colour_places, rounded
 from linewright.say.document import Document, Section, sentence, topics_of, unique
-from linewright.say.explorer import colour_places
 from linewright.say.machine_document import document
 from linewright.say.machine_lines import doubts, facts
 from linewright.say.page_sections import PageMachine, sections
@@ -127,24 +126,23 @@ def gather(paths: Sequence[str], warn: Callable[[str], None]) -> Material:
         warnings.append(one_line(text))
         warn(text)
 
-    runs: dict[str, list[list[_Part]]] = {}
-    archive = _Archive()
-    paths, of_wings, others = list(dict.fromkeys(paths)), [], []
+    of_wings, others = [], []
     for section in wings.brought("page_section"):
-        taken, made = section(paths)
+        taken, made = section(unique(paths))
         others += taken
         of_wings += [made] if made else []
-    paths = [path for path in paths if path not in others]
+    paths = [path for path in unique(paths) if path not in others]
     if not paths:
         raise UserError(
             "a result of find, and no records",
             others[0],
             "add record files: they hold the machine's prices",
         )
-    for path in paths:
-        for part in _parts(path, archive, tolerate):
-            _place(runs.setdefault(part.contexts[0].machine_id, []), part)
-    archive_bytes = archive.close()
+    archive = _Archive()
+    parts = [part for path in paths for part in _parts(path, archive, tolerate)]
+    archive_bytes, runs = archive.close(), dict[str, list[list[_Part]]]()
+    for part in parts:
+        _place(runs.setdefault(part.contexts[0].machine_id, []), part)
     drawn = _machines(runs)
     if not any(machine.answers.summaries for machine in drawn):
         raise nothing_finished(paths[0], "report")
@@ -161,6 +159,7 @@ def gather(paths: Sequence[str], warn: Callable[[str], None]) -> Material:
     # What wings bring stands behind the prices.
     place = sum(section.id == "prices" for section in made)
     cells = [cell for machine in drawn for cell in machine.cells]
+    days = sorted({c.started_utc[:10] for machine in drawn for c in machine.answers.contexts})
     return Material(
         series=series,
         sections=[*made[:place], *of_wings, *made[place:]],
@@ -170,13 +169,8 @@ def gather(paths: Sequence[str], warn: Callable[[str], None]) -> Material:
         code=_code_names(cell for cell, _ in cells),
         columns=_columns([row for one in series for row in one.cells]),
         plans=unique(plan for machine in drawn for plan in machine.plans),
-        when=_days(context for machine in drawn for context in machine.answers.contexts),
+        when=one_line(" to ".join(unique((days[0], days[-1])))),
     )
-
-
-def _days(contexts: Iterable[Context]) -> str:
-    days = sorted({context.started_utc[:10] for context in contexts})
-    return one_line(days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}")
 
 
 def _code_names(cells: Iterable[Cell]) -> frozenset[str]:
@@ -291,27 +285,26 @@ def _place(runs: list[list[_Part]], part: _Part) -> None:
 def _machines(runs: dict[str, list[list[_Part]]]) -> list[PageMachine]:
     plain = [(run, len(of_machine) > 1) for of_machine in runs.values() for run in of_machine]
     models = [_model(run) for run, _ in plain]
-    labels: list[str] = []
+    made: list[PageMachine] = []
     for (run, again), model in zip(plain, models, strict=True):
-        label = model
+        label, labels = model, [machine.label for machine in made]
         if models.count(model) > 1:
-            stem = ", ".join(
-                dict.fromkeys(one_line(Path(part.file).stem)[:LONGEST_LABEL] for part in run)
-            )
+            stem = ", ".join(unique(one_line(Path(part.file).stem)[:LONGEST_LABEL] for part in run))
             label = stem if again and len(runs) == 1 else f"{model} ({stem})"
-        labels.append(label if label not in labels else f"{label} #{len(labels) + 1}")
-    return [
-        PageMachine(
-            label=label,
-            answers=answers,
-            document=_document(answers, run, records),
-            cells=[(c, row | {"series": label}) for c, row in cell_figures(answers.summaries)],
-            plans=unique(record.plan for record in records),
+        label = label if label not in labels else f"{label} #{len(labels) + 1}"
+        records = [record for part in run for record in part.records]
+        contexts = [context for part in run for context in part.contexts]
+        answers = MachineAnswers(contexts, summarise(contexts, records))
+        made.append(
+            PageMachine(
+                label=label,
+                answers=answers,
+                document=_document(answers, run, records),
+                cells=[(c, row | {"series": label}) for c, row in cell_figures(answers.summaries)],
+                plans=unique(record.plan for record in records),
+            )
         )
-        for label, (run, _) in zip(labels, plain, strict=True)
-        for records in [[r for part in run for r in part.records]]
-        for answers in [MachineAnswers(_contexts(run), summarise(_contexts(run), records))]
-    ]
+    return made
 
 
 def _document(m: MachineAnswers, run: Sequence[_Part], records: Sequence[Record]) -> Document:
@@ -323,16 +316,10 @@ def _document(m: MachineAnswers, run: Sequence[_Part], records: Sequence[Record]
     return replace(made, blocks=[*made.blocks, *topics_of(said, "page")])
 
 
-def _contexts(run: list[_Part]) -> list[Context]:
-    return [context for part in run for context in part.contexts]
-
-
 def _model(run: list[_Part]) -> str:
     context = run[0].contexts[0]
-    name = (
-        " ".join(one_line(context.cpu_model).replace("(R)", "").replace("(TM)", "").split())
-        or "unnamed machine"
-    )
+    model = one_line(context.cpu_model).replace("(R)", "").replace("(TM)", "")
+    name = " ".join(model.split()) or "unnamed machine"
     if len(name) > LONGEST_LABEL:
         name = name[: LONGEST_LABEL - 1].rstrip() + "…"
     return f"{name} {context.arch}" if context.arch in ("i386", "generic") else name

@@ -14,24 +14,24 @@ from msgspec.structs import replace
 from linewright import numbers
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.forms import ONE_LINE
-from linewright.say.cell_rows import ENDS, DrawnCell, rounded
+from linewright.say.cell_rows import ENDS, DrawnCell, explorer, per_part
 from linewright.say.cell_tables import STATES, TERMS
 from linewright.say.document import (
     Axis,
     Bars,
+    Basis,
     Chart,
     Column,
     Document,
     Section,
     Selection,
     TextTable,
+    sentence_as_written,
     table_of,
     unique,
 )
-from linewright.say.explorer import explorer
 from linewright.say.family_sentences import WAITS, list_figures, saving_figures
 from linewright.say.phrases import DISTANCES
-from linewright.say.report_words import BESIDE, MARKS, PLACEBO, PLAIN, chart_text, section_words
 from linewright.say.words import in_english
 from linewright.schema import Cell
 
@@ -58,15 +58,17 @@ def sections(machines: Sequence[PageMachine]) -> list[Section]:
 
 def _section(
     id: str,
+    title: str,
+    lead: str,
     blocks: Iterable[Any],
     choices: Iterable[Selection] = (),
-    **said: Any,
+    basis: Basis = "rule",
 ) -> Section | None:
-    """A section in the report's own words; None without blocks, and a choice of one is none.
-    `said`: the figures in these words."""
-    title, lead = section_words(id, **said)
+    """A section with its heading, and what it shows and how it is read; None without blocks, and a
+    choice of one is none."""
     shown = [choice for choice in choices if len(choice.options) > 1]
-    made = Section(id=id, title=title, lead=lead, choices=shown, blocks=[*blocks])
+    said = sentence_as_written(lead, basis=basis)
+    made = Section(id=id, title=title, lead=said, choices=shown, blocks=[*blocks])
     return made if made.blocks else None
 
 
@@ -98,12 +100,12 @@ CELL_TIP = (
 )
 
 
-def _ends(name: str) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Fields of a tooltip for the ends of an interval."""
-    return (f"{name}_low:q", "from"), (f"{name}_high:q", "to")
+def _figure(name: str, title: str) -> tuple[tuple[str, str], ...]:
+    """Fields of a tooltip for a figure with the ends of its interval."""
+    return (f"{name}:q", title), (f"{name}_low:q", "from"), (f"{name}_high:q", "to")
 
 
-NS_TIP = (("ns:q", "ns, median"), *_ends("ns"), ("launches", "launches"), ("remark", "note"))
+NS_TIP = (*_figure("ns", "ns, median"), ("launches", "launches"), ("remark", "note"))
 
 # ---- prices ------------------------------------------------------------------------------------
 
@@ -116,14 +118,21 @@ def _prices(machines: Sequence[PageMachine]) -> Section | None:
         if isinstance(t := m.document.table("prices"), Bars) and any(map(t.values_of, t.rows))
     ]
     names = {str(row[0]) for _, table in tables for row in table.rows}
+    both = any(len(table.bars) > 1 for _, table in tables)
+    beside = ", and with a second CPU that does the same" * both
+    # An atomic add to a line that is written by others hides nothing.
+    plain = " Own words take plain adds, part of whose cost a store buffer hides."
+    plain *= any(name.startswith("count: own words") for name in names)
     return _section(
         "prices",
+        "Price list",
+        f"What each remedy costs, in ns per operation: alone{beside}. Ratios are to one shared "
+        f"atomic word in the same situation. The scale is logarithmic.{plain}",
         [
             replace(table, **_apart(machines, "prices", label, "What each remedy costs"))
             for label, table in tables
         ],
-        beside=BESIDE if any(len(table.bars) > 1 for _, table in tables) else "",
-        plain=PLAIN if any(name.startswith("count: own words") for name in names) else "",
+        basis="run",
     )
 
 
@@ -158,9 +167,8 @@ def _matrix(machines: Sequence[PageMachine]) -> Section | None:
         names = unique(row["label"] for row in own)
         return Chart(
             **_apart(machines, "matrix", label, "Form × contention × work"),
-            spoken=chart_text(
-                "matrix", count=len(names), metrics=", ".join(s.title for s in shades)
-            ),
+            spoken=f"Heat map of {len(names)} forms by contention and units of work; colour is "
+            f"{', '.join(s.title for s in shades)}, to choose from.",
             kind="tiles",
             x=Axis(name="work", title=""),
             y=Axis(name="label", title="", places=names),
@@ -174,8 +182,7 @@ def _matrix(machines: Sequence[PageMachine]) -> Section | None:
             choices=[choice],
             rows=own,
             tips=[
-                *CELL_TIP[:3],
-                ("work", "units of work"),
+                *CELL_TIP,
                 ("ns:q", "median ns"),
                 ("p99:q", "p99 ns"),
                 ("exposed:q", "exposed ns"),
@@ -185,9 +192,23 @@ def _matrix(machines: Sequence[PageMachine]) -> Section | None:
             broad=True,
         )
 
-    placebo = PLACEBO if any(cell.contender == "placebo" for cell, _ in cells) else ""
-    maps = _by_machine(machines, rows, draw)
-    return _section("matrix", maps, [choice], placebo=placebo, marks=_marks(rows))
+    placebo = " A placebo is a second thread that spins and never touches the line."
+    placebo *= any(cell.contender == "placebo" for cell, _ in cells)
+    return _section(
+        "matrix",
+        "The matrix",
+        f"Every form at every contention and work length that was measured.{placebo}{_marks(rows)}",
+        _by_machine(machines, rows, draw),
+        [choice],
+        basis="run",
+    )
+
+
+MARKS = {
+    "~": "~ marks metastable cells, whose launches fall into separate modes.",
+    "?": "? marks unreliable cells.",
+}
+"""By the sign beside a figure what it says."""
 
 
 def _marks(rows: Iterable[Datum]) -> str:
@@ -212,8 +233,15 @@ def _matrix_row(cell: Cell, row: Datum) -> Datum:
 def _explorer(machines: Sequence[PageMachine]) -> Section | None:
     asked = explorer(cell for machine in machines for cell in machine.cells)
     units = unique(numbers.figure(m.answers.contexts[0].unit_ns) for m in machines)
-    marks = _marks(asked.rows if asked else ())
-    return _section("explore", [asked] if asked else [], unit=" or ".join(units), marks=marks)
+    return _section(
+        "explore",
+        "Any figure along any axis",
+        "Choose an operation, a figure, and what it is shown along; everything else is held. One "
+        f"unit of work takes {' or '.join(units)} ns. Whiskers are intervals."
+        f"{_marks(asked.rows if asked else ())} The table below the chart has its figures.",
+        [asked] if asked else [],
+        basis="run",
+    )
 
 
 # ---- core to core ------------------------------------------------------------------------------
@@ -232,8 +260,7 @@ HANDOFF_TIP = (
     ("form", "definition"),
     ("pair", "cores"),
     ("place", "apart"),
-    ("ns:q", "ns a handoff"),
-    *_ends("ns"),
+    *_figure("ns", "ns a handoff"),
     ("remark", "note"),
 )
 
@@ -248,11 +275,12 @@ def _handoff(machines: Sequence[PageMachine]) -> Section | None:
     )
 
     def draw(label: str, own: list[Datum]) -> Chart:
-        both = [row | {"from": a, "to": b} for row in own for a, b in _ways(row["cpus"])]
+        ways = ((row, *map(str, cpus)) for row in own for cpus in (row["cpus"], row["cpus"][::-1]))
+        both = [row | {"from": a, "to": b} for row, a, b in ways]
         cpus = list(map(str, sorted({cpu for row in own for cpu in row["cpus"]})))
         return Chart(
             **_apart(machines, "handoff-map", label, "Every pair of cores"),
-            spoken=chart_text("handoff-map", count=len(cpus)),
+            spoken=f"Map of {len(cpus)} by {len(cpus)} CPUs; colour is the time of a handoff.",
             kind="tiles",
             x=Axis(name="from", title="CPU", places=cpus),
             y=Axis(name="to", title="", places=cpus),
@@ -270,27 +298,28 @@ def _handoff(machines: Sequence[PageMachine]) -> Section | None:
     by_distance = Chart(
         name="handoff",
         title="By distance and definition",
-        spoken=chart_text("handoff", count=len(rows)),
+        spoken=f"Time of a handoff for {len(rows)} pairs and definitions, by how far the cores are "
+        "apart.",
         kind="points",
         x=Axis(name="ns", title="ns a handoff"),
         y=Axis(name="place", title="", places=unique(r["place"] for r in sorted(rows, key=far))),
         rows=rows,
         tips=HANDOFF_TIP,
     )
-    return _section("handoff", [*maps, by_distance] if rows else [], [choice] if maps else [])
+    return _section(
+        "handoff",
+        "Core to core",
+        "One line handed back and forth between two cores. A figure is one handoff, half a round "
+        "trip. Published figures mean one of these definitions and rarely say which.",
+        [*maps, by_distance] if rows else [],
+        [choice] if maps else [],
+    )
 
 
 def _handoff_row(row: Datum) -> Datum:
     """With the time of one handoff, of which a round trip has two."""
-    halves = {f"ns{e}": None if (v := row[f"ns{e}"]) is None else rounded(v / 2) for e in ENDS}
     distance = DISTANCES.get(row["apart"], row["apart"] or "unknown")
-    return row | halves | {"pair": "CPU {} ↔ {}".format(*row["cpus"]), "place": distance}
-
-
-def _ways(cpus: Sequence[int]) -> list[tuple[str, str]]:
-    """Both ways between two CPUs, by name."""
-    one, other = map(str, cpus)
-    return [(one, other), (other, one)]
+    return row | per_part(row, 2) | {"pair": "CPU {} ↔ {}".format(*row["cpus"]), "place": distance}
 
 
 # ---- readers -----------------------------------------------------------------------------------
@@ -315,7 +344,14 @@ def _readers(machines: Sequence[PageMachine]) -> Section | None:
         for operation in GROUPS
         if (own := [row for row in rows if row["operation"] == operation])
     ]
-    return _section("readers", [*_reader_against_wait(rows), *groups], [choice])
+    return _section(
+        "readers",
+        "Readers and grace periods",
+        "What a read-side critical section costs its reader, and what an updater pays to wait for "
+        "readers. Cheap readers have expensive grace periods: the choice is between the two.",
+        [*_reader_against_wait(rows), *groups],
+        [choice],
+    )
 
 
 def _reader_group(operation: str, rows: list[Datum], choice: Selection) -> Chart:
@@ -326,7 +362,7 @@ def _reader_group(operation: str, rows: list[Datum], choice: Selection) -> Chart
     return Chart(
         name=operation.replace("_", "-"),
         title=GROUPS[operation],
-        spoken=chart_text("readers", operation=in_english(operation)),
+        spoken=f"Time of {in_english(operation)} by form, with intervals; logarithmic.",
         kind="points",
         x=Axis(name="ns", title="ns", log=True),
         y=Axis(name=name, title="", places=unique(row[name] for row in named)),
@@ -352,12 +388,11 @@ def _reader_against_wait(rows: list[Datum]) -> list[Chart]:
     """Each form as one point: its reader alone on one axis, its grace period on the other; nothing
     where fewer than two have both."""
     joined = _joined(rows)
-    if len(joined) < 2:
-        return []
     made = Chart(
         name="readers-both",
         title="Reader against grace period",
-        spoken=chart_text("readers-both"),
+        spoken="Each form as a point: reader cost across, grace-period cost upwards; both "
+        "logarithmic.",
         kind="scatter",
         x=Axis(name="pair", title="ns that a reader pays for enter and leave", log=True),
         y=Axis(name="grace", title="ns of a grace period", log=True),
@@ -365,15 +400,13 @@ def _reader_against_wait(rows: list[Datum]) -> list[Chart]:
         tips=(
             ("series", "machine"),
             ("name", "form"),
-            ("pair:q", "ns enter and leave"),
-            *_ends("pair"),
-            ("grace:q", "ns a grace period"),
-            *_ends("grace"),
+            *_figure("pair", "ns enter and leave"),
+            *_figure("grace", "ns a grace period"),
             ("waited", "measured with"),
         ),
         broad=True,
     )
-    return [made]
+    return [made] if len(joined) > 1 else []
 
 
 def _joined(rows: list[Datum]) -> list[Datum]:
@@ -382,14 +415,12 @@ def _joined(rows: list[Datum]) -> list[Datum]:
     pairs: dict[tuple[str, str], Datum] = {}
     waits: dict[tuple[str, str, str], Datum] = {}
     for row in rows:
-        key = (row["series"], row["form"])
-        bare = not row["delay"] and row["updater"] == "none" and row["readers"] == 1
-        if row["operation"] == PAIR and bare:
+        key, updater = (row["series"], row["form"]), row["updater"]
+        if row["operation"] == PAIR and (row["readers"], row["delay"], updater) == (1, 0, "none"):
             pairs.setdefault(key, row)
-        if row["operation"] == GRACE:
-            known = waits.get((*key, row["updater"]))
-            if known is None or (not known["readers"] and row["readers"]):
-                waits[(*key, row["updater"])] = row
+        known = waits.get((*key, updater), {"readers": -1})
+        if row["operation"] == GRACE and min(row["readers"], 1) > min(known["readers"], 1):
+            waits[(*key, updater)] = row
     return [
         {
             "series": label,
@@ -419,51 +450,50 @@ def _cache(machines: Sequence[PageMachine]) -> Section | None:
         signal="state", label="Lines are", options=[(s, STATES.get(s, s)) for s in states]
     )
     forms = ", ".join(unique(row["form"] for row in rows))
-    tips = [
-        ("series", "machine"),
-        ("form", "instruction"),
-        ("size", "an entry"),
-        ("entries", "entries"),
-    ]
-    made = [
-        Chart(
-            name="cache-line",
-            title="Time per line",
-            spoken=chart_text("cache-line", forms=forms),
-            kind="lines",
-            y=Axis(name="ns", title="ns per line", log=True),
-            strokes=Axis(name="wait", title="", places=[*WAITS.values()]),
-            fitted="fitted",
-            tips=[
-                *tips,
-                ("wait", "wait"),
-                ("lines", "lines"),
-                ("ns:q", "ns a line"),
-                *_ends("ns"),
-                ("fitted:q", "fitted"),
-            ],
-            **_over_sizes(_longest(rows), choice),
-        )
-    ]
-    if savings:
-        made.append(
-            Chart(
-                name="cache-saved",
-                title="What one wait saves",
-                spoken=chart_text("cache-saved", forms=forms),
-                kind="lines",
-                y=Axis(name="saved", title="% of the time saved"),
-                tips=[
-                    *tips,
-                    ("saved:q", "% saved"),
-                    *_ends("saved"),
-                    ("each:q", "µs, a wait each"),
-                    ("once:q", "µs, one wait"),
-                ],
-                **_over_sizes(savings, choice),
-            )
-        )
-    return _section("cache", [*made, *_fits(machines)], [choice])
+    tips = [("series", "machine"), ("form", "instruction"), ("size", "an entry")]
+    tips.append(("entries", "entries"))
+    per_line = Chart(
+        name="cache-line",
+        title="Time per line",
+        spoken=f"Time of cache maintenance per line over entry size, for {forms}, with one wait "
+        "for the list and with one wait after each entry.",
+        kind="lines",
+        y=Axis(name="ns", title="ns per line", log=True),
+        strokes=Axis(name="wait", title="", places=[*WAITS.values()]),
+        fitted="fitted",
+        tips=[
+            *tips,
+            ("wait", "wait"),
+            ("lines", "lines"),
+            *_figure("ns", "ns a line"),
+            ("fitted:q", "fitted"),
+        ],
+        **_over_sizes(_longest(rows), choice),
+    )
+    saved = Chart(
+        name="cache-saved",
+        title="What one wait saves",
+        spoken="Share of the time that one wait for the list saves against one wait after each "
+        f"entry, over entry size, for {forms}.",
+        kind="lines",
+        y=Axis(name="saved", title="% of the time saved"),
+        tips=[
+            *tips,
+            *_figure("saved", "% saved"),
+            ("each:q", "µs, a wait each"),
+            ("once:q", "µs, one wait"),
+        ],
+        **_over_sizes(savings, choice),
+    )
+    return _section(
+        "cache",
+        "Cache maintenance",
+        "Writing back or invalidating a list of entries. Points are measured passes, lines are the "
+        "fit: a term per line, per entry and per wait. Where the two kinds of wait meet, one wait "
+        "for the list saves nothing.",
+        [per_line, *[saved] * bool(savings), *_fits(machines)],
+        [choice],
+    )
 
 
 def _fits(machines: Sequence[PageMachine]) -> list[TextTable]:

@@ -25,7 +25,7 @@ from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.summary import Summary, grouped
 from linewright.forms import PREFETCHES, READERS, family_of, made_of
 from linewright.plans.request import DEFAULT_PLAN, options_of_run
-from linewright.say.document import TableCell
+from linewright.say.document import TableCell, unique
 from linewright.say.words import in_english
 from linewright.schema import Cell, Context, Estimate, Situation
 from linewright.units import duration_s
@@ -81,13 +81,9 @@ def measure_again(m: MachineAnswers) -> str:
 def _lasting_options(context: Context) -> tuple[tuple[str, str], ...]:
     """The options that a run had, beginning with its plan, but for launches and time."""
     given = options_of_run(context.command)
+    own = [(o, v) for o, v in given if o not in ("--plan", "--budget")]
     plan = dict(given).get("--plan", context.plan)
-    others = [
-        (option, value)
-        for option, value in given
-        if option not in ("--plan", "--budget") and not value.startswith("launches=")
-    ]
-    return ("--plan", plan), *others
+    return ("--plan", plan), *((o, v) for o, v in own if not v.startswith("launches="))
 
 
 def _more_launches(run: Sequence[Context], asked: int) -> Iterator[tuple[str, str]]:
@@ -126,11 +122,8 @@ def time_of(work_iters: int, context: Context | None) -> str:
 
 def caller_of(f: Finding) -> str:
     """What the caller needs, in a word or two."""
-    width = (
-        ""
-        if f.situation.width_bits == 64 or family_of(f.operation) is READERS
-        else f" u{f.situation.width_bits}"
-    )
+    usual = f.situation.width_bits == 64 or family_of(f.operation) is READERS
+    width = "" if usual else f" u{f.situation.width_bits}"
     order = "" if f.order in ("relaxed", "full") else f" ({f.order})"
     extra = "".join(
         f" {key}={value}" for key, value in f.situation.params if USUAL.get(key) != value
@@ -164,43 +157,31 @@ def work_lengths_text(situations: Iterable[Situation]) -> str:
 def modes_text(modes: Iterable[Mode], unit: str = "ns", surely: bool = False) -> str:
     """The modes that launches, lines or runs fall into: ``25.0 ns in 50 % and 100 ns in 50 %``;
     `surely` with the intervals of their shares."""
-    return numbers.join(
-        [
-            f"{numbers.quantity(mode.median_ns, unit)} in "
-            + (numbers.share(_share(mode)) if surely else numbers.percent(mode.share, False))
-            for mode in modes
-        ]
-    )
-
-
-def _share(mode: Mode) -> Estimate:
-    return Estimate(value=mode.share, low=mode.share_low, high=mode.share_high)
+    share = lambda m: numbers.share(Estimate(value=m.share, low=m.share_low, high=m.share_high))
+    bare = lambda m: numbers.percent(m.share, False)
+    parts = ((mode, (share if surely else bare)(mode)) for mode in modes)
+    return numbers.join([f"{numbers.quantity(m.median_ns, unit)} in {text}" for m, text in parts])
 
 
 def all_within_text(same: Iterable[Judgement]) -> str:
     """Of several same costs, how far apart at most: a share of issue intervals says nothing of
     exposed costs."""
     of_scale = grouped(same, lambda j: j.contrast.scale)
-    return numbers.join(
-        [
-            numbers.within(max(j.within for j in of_scale[scale]), scale)
-            + where * (len(of_scale) > 1)
-            for scale, where in _SCALES.items()
-            if scale in of_scale
-        ]
-    )
-
-
-_SCALES = {"ratio": " back to back", "ns": " with work"}
+    widest = {scale: max(j.within for j in own) for scale, own in of_scale.items()}
+    texts = {scale: numbers.within(bound, scale) for scale, bound in widest.items()}
+    if len(texts) > 1:
+        return f"{texts['ratio']} back to back and {texts['ns']} with work"
+    return "".join(texts.values())
 
 
 BETTER = {"cheaper": "better", "slower": "worse"}
 """Answers of a program's metric, of which more may be what is wanted, and of a setting."""
 
 
-def instead_text(c: Comparison, reverse: bool = False) -> str:
-    """``29.1 instead of 66 ns``: what the first side takes, or with `reverse` the second."""
-    one, other = (c.second, c.first) if reverse else (c.first, c.second)
+def instead_text(c: Comparison, reverse: bool = False, of: Side | None = None) -> str:
+    """``29.1 instead of 66 ns``: what the first side takes, or with `reverse` the second, and what
+    the other one or `of` takes."""
+    one, other = (c.second, c.first) if reverse else (c.first, of or c.second)
     return f"{numbers.figure(one.ns.median_ns)} instead of {numbers.figure(other.ns.median_ns)} ns"
 
 
@@ -226,22 +207,16 @@ def shown_text(f: Finding) -> str:
     text = default_text(f)
     if best:
         text = f"{_takes(best.first, f)}, {best.words()} than {f.default}"
-        others = [r.first.form for r in f.of("cheaper") if r is not best]
-        text += (
-            f"; {numbers.join(others)} cost{'s' if len(others) == 1 else ''} less than "
-            f"{f.default} too"
-            if others
-            else ""
-        )
+        if others := [r.first.form for r in f.of("cheaper") if r is not best]:
+            cost = "costs" if len(others) == 1 else "cost"
+            text += f"; {numbers.join(others)} {cost} less than {f.default} too"
         text += rate_text(f.lost_rates.get(best.first.form), f.default)
         if best.first.order != f.side.order and f.operation == "add":
             text += f" ({best.first.form} is {best.first.order}, {f.default} {f.side.order})"
     if slower:
-        worst = max(slower, key=lambda r: r.first.ns.median_ns)
         names = numbers.join([r.first.form for r in slower])
-        many = len(slower) > 1
-        most = figure_text(worst.first.ns.median_ns, f)
-        text += f"; {names} cost more, up to {most}" if many else f"; {names} costs more, {most}"
+        most = figure_text(max(r.first.ns.median_ns for r in slower), f)
+        text += f"; {names} " + ("cost more, up to " if len(slower) > 1 else "costs more, ") + most
     if same:
         widest = max(same, key=lambda j: j.within)
         bound = numbers.within(widest.within, widest.contrast.scale)
@@ -252,36 +227,26 @@ def shown_text(f: Finding) -> str:
 def answer_text(f: Finding) -> str:
     """What is shown at one point, and what is undecided there."""
     if f.published:
-        own = [
-            (f.side.ns.median_ns, f.default),
-            *((r.first.ns.median_ns, r.first.form) for r in f.rows),
-        ]
+        own = ((side.ns.median_ns, side.form) for side in (f.side, *(r.first for r in f.rows)))
         (first, _), *_, (last, _) = ranked = sorted(own)
         order = ", ".join(f"{name} {numbers.figure(ns)}" for ns, name in ranked)
-        ratio = (
-            f", {numbers.multiple(last / first)} from first to last"
-            if last >= 1.05 * first > 0
-            else ""
-        )
-        apart = [f"{r.first.form} ({r.change()})" for r in f.rows if r.differs]
-        beyond = f"; percentiles apart from {f.default}'s: {numbers.join(apart)}" if apart else ""
+        apart = last >= 1.05 * first > 0
+        ratio = f", {numbers.multiple(last / first)} from first to last" if apart else ""
+        differ = [f"{r.first.form} ({r.change()})" for r in f.rows if r.differs]
+        beyond = f"; percentiles apart from {f.default}'s: {numbers.join(differ)}" if differ else ""
         return f"published medians, work included, in order: {order} ns{ratio}{beyond}"
     return (shown_text(f) or default_text(f)) + _open_text(f)
 
 
 def _open_text(f: Finding) -> str:
     """The forms that are undecided, those of one reason together."""
-    forms: dict[str, list[str]] = {}
-    for row in f.of("undecided"):
-        why = row.change() if row.why in ("wide", "model") else in_english(row.why)
-        forms.setdefault(why, []).append(row.first.form)
-    open_forms = [
-        f"all {len(of_it)} others ({why})"
-        if len(of_it) == len(f.rows) > 3
-        else f"{numbers.join(of_it)} ({why})"
-        for why, of_it in forms.items()
-    ]
-    return f"; undecided: {', '.join(open_forms)}" if open_forms else ""
+    why_of = lambda r: r.change() if r.why in ("wide", "model") else in_english(r.why)
+    parts = []
+    for why, rows in grouped(f.of("undecided"), why_of).items():
+        which = numbers.join([row.first.form for row in rows])
+        which = f"all {len(rows)} others" if len(rows) == len(f.rows) > 3 else which
+        parts.append(f"{which} ({why})")
+    return f"; undecided: {', '.join(parts)}" if parts else ""
 
 
 def rate_text(lost: tuple[float, float] | None, name: str) -> str:
@@ -314,13 +279,10 @@ def more_text(judgements: Sequence[Judgement], asked: int = 0) -> str:
     wild = [j.contrast for j in judgements if launches_needed(j) > MOST_LAUNCHES]
     if not wild:
         return f"about {asked or max(map(launches_needed, judgements))} launches would decide them"
-    shown = {
-        scale: max(detectable(c, MOST_LAUNCHES) for c in wild if c.scale == scale)
-        for scale in dict.fromkeys(c.scale for c in wild)
-    }
     bounds = [
         numbers.within(math.expm1(least) if scale == "ratio" else least, scale)
-        for scale, least in shown.items()
+        for scale, own in grouped(wild, lambda c: c.scale).items()
+        for least in [max(detectable(c, MOST_LAUNCHES) for c in own)]
     ]
     return (
         f"launches differ too much: even {MOST_LAUNCHES} of them show no difference below "
@@ -378,14 +340,10 @@ def doubt_mark(s: Summary) -> str:
 def span(found: Side) -> str:
     """The ends of an interval to two digits, ``14–17``; one figure where they are equal; empty for
     no interval, and for a metastable cell."""
-    if (
-        found.modes_ns
-        or found.ns.confidence <= 0
-        or not (math.isfinite(found.ns.low_ns) and math.isfinite(found.ns.high_ns))
-    ):
+    known = (found.ns.low_ns, found.ns.high_ns)
+    if found.modes_ns or found.ns.confidence <= 0 or not all(map(math.isfinite, known)):
         return ""
-    ends = [numbers.figure(end, 2) for end in (found.ns.low_ns, found.ns.high_ns)]
-    return ends[0] if ends[0] == ends[1] else "–".join(ends)
+    return "–".join(unique(numbers.figure(end, 2) for end in known))
 
 
 def figure_words(found: Side) -> str:
@@ -399,17 +357,11 @@ def figure_words(found: Side) -> str:
 def figure_cell(found: Side) -> TableCell:
     """A cost as a cell of a table, of several modes the first and last as ``25.3~103``; ``?``
     behind that of an unreliable cell. The ends of an interval that says nothing are left out."""
-    text = numbers.cost(found.ns.median_ns) + ("~" if found.metastable else "")
-    ends = (min(found.modes_ns), max(found.modes_ns)) if found.modes_ns else ()
-    if ends:
-        text = "~".join(map(numbers.cost, ends))
-    known = found.ns.confidence > 0 and not found.modes_ns
-    low, high = (found.ns.low_ns, found.ns.high_ns) if known else (None, None)
-    return TableCell(
-        text=text + ("" if found.reliable else "?"),
-        value=found.ns.median_ns,
-        modes=ends,
-        low=low,
-        high=high,
-        sign="~" if found.metastable else "",
-    )
+    ns, sign = found.ns, "~" * found.metastable
+    text = f"{numbers.cost(ns.median_ns)}{sign}"
+    modes = (min(found.modes_ns), max(found.modes_ns)) if found.modes_ns else ()
+    text = "~".join(map(numbers.cost, modes)) or text
+    text += "" if found.reliable else "?"
+    known = ns.confidence > 0 and not modes
+    low, high = (ns.low_ns, ns.high_ns) if known else (None, None)
+    return TableCell(text=text, value=ns.median_ns, modes=modes, low=low, high=high, sign=sign)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A trial in words: the decision on each setting first, then its figures, then what limits them;
-and a sweep of workloads, which is a trial at every number of threads."""
+"""A trial in words: the decision on each setting first, then its figures, then what limits them; of
+a trial of numbers of threads whether it keeps its limit, the throughput at the last number over
+that at the first, and the universal scalability law; and a sweep of workloads, which is a trial at
+every number of threads."""
 
 from __future__ import annotations
 
@@ -16,12 +18,15 @@ from linewright.say.document import (
     Sentence,
     TextTable,
     document_of,
+    of_run,
     sentence,
     sentence_as_written,
     table_of,
+    unique,
 )
 from linewright.say.phrases import BETTER, modes_text
 from linewright.trial.interim_analysis import SettingFigures, TrialVerdict, fewest_rounds
+from linewright.trial.scaling import FEWEST_NUMBERS, Law, Scaling
 from linewright.trial.trial_file import ProgramRun, Session
 from linewright.trial.workload_sweep import SweepRun, judgement
 
@@ -109,25 +114,20 @@ def limits(session: Session, trial: TrialVerdict) -> Iterator[Sentence]:
 
 
 def _comparison(c: Comparison, trial: TrialVerdict) -> str:
-    setting, baseline, change = c.first.id, c.second.id, change_text(c)
+    baseline, change, more = c.second.id, change_text(c), _more_text([c], trial)
     if c.obstacle:
-        return (
-            f"{setting}: undecided. Only {c.obstacle.what} rounds have figures of both it and "
-            f"{baseline}{_more_text([c], trial)}."
-        )
-    if c.differs:
-        return f"{setting}: {BETTER[c.answer]} than {baseline}, {change}."
-    if c.answer == "same":
-        return f"{setting}: the same as {baseline} within {numbers.at_most(c.within)}, {change}."
-    if not trial.interim:
-        return (
-            f"{setting}: so far {change} against {baseline}; this is judged at the next interim "
-            "analysis only."
-        )
-    return (
-        f"{setting}: undecided against {baseline}; {change} remains possible"
-        f"{_more_text([c], trial)}."
-    )
+        rounds = f"Only {c.obstacle.what} rounds have figures of both it and {baseline}"
+        text = f"undecided. {rounds}{more}"
+    elif c.differs:
+        text = f"{BETTER[c.answer]} than {baseline}, {change}"
+    elif c.answer == "same":
+        text = f"the same as {baseline} within {numbers.at_most(c.within)}, {change}"
+    elif not trial.interim:
+        text = f"so far {change} against {baseline}; this is judged at the next interim analysis "
+        text += "only"
+    else:
+        text = f"undecided against {baseline}; {change} remains possible{more}"
+    return f"{c.first.id}: {text}."
 
 
 def _more_text(some: Sequence[Comparison], trial: TrialVerdict) -> str:
@@ -140,71 +140,164 @@ def _more_text(some: Sequence[Comparison], trial: TrialVerdict) -> str:
 def failures(session: Session, samples: Sequence[ProgramRun]) -> Iterator[Sentence]:
     """Each setting's failed runs, by reason."""
     for setting in session.settings:
-        reasons = Counter(
-            s.reason
-            for s in samples
-            if s.setting == setting.name and not s.warm_up and s.value is None
-        )
+        own = (s for s in samples if s.setting == setting.name and not s.warm_up)
+        reasons = Counter(s.reason for s in own if s.value is None)
         for reason, n in reasons.most_common():
             text = f"{setting.name}: {numbers.count(n, 'failed run')} left out: {reason}"
             yield _of([setting.name], text)
 
 
-def document(session: Session, samples: Sequence[ProgramRun], trial: TrialVerdict) -> Document:
-    """The decisions, then the figures of each setting, then what limits them."""
+def document(
+    session: Session,
+    samples: Sequence[ProgramRun],
+    trial: TrialVerdict,
+    scaling: Scaling | None = None,
+) -> Document:
+    """The decisions, then the figures of each setting, or of each number of threads, then what
+    limits them."""
     by_name = {c.first.id: change_text(c) for c in trial.comparisons}
-    columns: list[Column[SettingFigures]] = [
-        Column("setting", lambda s: s.name, text=True, folds=True),
-        Column("runs", lambda s: str(s.runs)),
-        Column("failed", lambda s: str(s.failed)),
+    runs: list[Column[SettingFigures]] = [
+        Column("runs", lambda s: str(s.runs), spare=bool(scaling)),
+        Column("failed", lambda s: str(s.failed), spare=bool(scaling)),
         Column("median", lambda s: numbers.quantity(s.median, session.unit)),
+    ]
+    columns = [
+        Column("setting", lambda s: s.name, text=True, folds=True),
+        *runs,
         Column("change", lambda s: by_name.get(s.name, "baseline" if by_name else "")),
     ]
-    programs = [(s.command or session.command)[0] for s in session.settings]
-    named = numbers.join(list(dict.fromkeys(PurePath(program).name for program in programs)))
-    title = f"{named}: {metric_text(session)}"
-    notes = [*failures(session, samples), *limits(session, trial)]
-    figures = table_of(title, columns, trial.settings, notes=notes)
-    return document_of(headline=decisions(trial), tables=[figures])
+    headline, beyond = decisions(trial), list[Sentence]()
+    each = ", of work that each thread does" if scaling and session.work == "thread" else ""
+    if scaling:
+        place = {s.name: n for n, s in enumerate(trial.settings)}
+        gained = dict(zip(place, map(numbers.format_interval, scaling.throughput), strict=True))
+        gained[trial.settings[0].name] = "1"
+        columns = [
+            Column("threads", lambda s: str(scaling.threads[place[s.name]])),
+            *runs,
+            Column("throughput", lambda s: gained[s.name]),
+            Column("efficiency", lambda s: _share_text(scaling, place[s.name])),
+        ]
+        headline = scaling_decisions(session, trial, scaling)
+        if more := [str(threads) for threads in scaling.threads if threads > session.cpus]:
+            text = f"{numbers.join(more)} threads share {numbers.count(session.cpus, 'CPU')}; the "
+            beyond = [_of(place, f"{text}law leaves such numbers out.")]
+    programs = unique(PurePath((s.command or session.command)[0]).name for s in session.settings)
+    title = f"{numbers.join(programs)}: {metric_text(session)}{each}"
+    notes = [*failures(session, samples), *beyond, *limits(session, trial)]
+    return document_of(
+        headline=headline, tables=[table_of(title, columns, trial.settings, notes=notes)]
+    )
 
 
 def sweep_document(samples: Sequence[SweepRun]) -> Document:
     """A row for each program and number of threads, with the medians and the change against the
     first setting as an interval."""
-    names = list(dict.fromkeys(s.setting for s in samples))
-    about = {s.program: s for s in samples}
-    units = {s.unit: "higher" if s.higher_is_better else "lower" for s in samples}
+    names = unique(s.setting for s in samples)
+    unit_of = {s.program: s.unit for s in samples}
+    # With four digits, as the published table has them.
+    median = lambda value: numbers.ABSENT if value is None else numbers.plain(value)
+    mark = lambda c: f" {BETTER[c.answer]}" if c.differs else ""
     rows = [
         [
             program,
-            about[program].unit,
+            unit_of[program],
             str(threads),
-            *(_four_digits(s.median) for s in trial.settings),
-            *(_with_mark(comparison) for comparison in trial.comparisons),
+            *(median(s.median) for s in trial.settings),
+            *(f"{change_text(c)}{mark(c)}" for c in trial.comparisons),
         ]
         for (program, threads), trial in sorted(judgement(samples).items())
     ]
     headings = [*names, *(f"change of {name}" for name in names[1:])]
-    notes = [
-        sentence_as_written(f"Of {unit} {which} is better.", basis="run")
-        for unit, which in units.items()
-    ]
+    units = {s.unit: "higher" if s.higher_is_better else "lower" for s in samples}
     table = TextTable(
         title="",
         headings=["workload", "unit", "threads", *headings],
         left=[True, True, False, *(False for _ in headings)],
         rows=rows,
-        notes=notes,
+        notes=of_run(f"Of {unit} {which} is better." for unit, which in units.items()),
     )
     return document_of(tables=[table])
 
 
-def _four_digits(value: float | None) -> str:
-    """As the published table has them."""
-    if value is None:
+# ---- numbers of threads ------------------------------------------------------------------------
+
+_NO_LAW = {
+    "few_numbers": "it takes {fewest} numbers of threads that have a CPU each",
+    "few_rounds": "too few rounds have figures of every number of threads",
+    "between": "the trial ended between two interim analyses",
+    "superlinear": "it knows no throughput that grows by more than the threads do",
+    "misfit": "the figures are shown to lie elsewhere, as where CPUs share a core or a cache",
+}
+
+
+def scaling_decisions(session: Session, trial: TrialVerdict, found: Scaling) -> list[Sentence]:
+    """Whether the limit is kept, what the last number of threads gains, and the law."""
+    names = [s.name for s in session.settings]
+    texts = [f"check: {_check(session, found)}"] if session.fail_below else []
+    if found.ignored:
+        seen, first = numbers.count(found.seen[0], "thread"), found.threads[0]
+        text = f"The program seems to ignore its number of threads: it had {seen} at {first}"
+        texts.append(f"{text} and at {found.threads[-1]}, and no difference is shown.")
+    else:
+        so_far = "" if trial.interim else "so far "
+        texts.append(f"{names[-1]}: {so_far}{_gain(names[0], trial, found)}.")
+        why = _NO_LAW.get(found.why, "").format(fewest=FEWEST_NUMBERS)
+        law = f"The universal scalability law is not applied: {why}."
+        if found.law:
+            law = f"By the universal scalability law {_law_text(found.law)}."
+        texts.append(law)
+    return [_of(names, text) for text in texts]
+
+
+def _check(session: Session, found: Scaling) -> str:
+    limit, last = f"{session.fail_below:g} times", session.settings[-1].name
+    if found.untold:
+        return f"NOTHING KNOWN of {limit} at {last}"
+    if found.below(session.fail_below):
+        return f"FAILED: {last} shown to have less than {limit} the throughput"
+    if not found.below(session.fail_below, surely=False):
+        return f"passed: {last} shown to have at least {limit} the throughput"
+    counted = "failed" if session.undecided_fails else "passed"
+    shown = numbers.format_interval(found.throughput[-1])
+    return f"UNDECIDED, counted as {counted}: {shown} times, where {limit} are asked for"
+
+
+def _gain(first: str, trial: TrialVerdict, found: Scaling) -> str:
+    """The throughput at the last number of threads over that at the first."""
+    ratio, c = found.throughput[-1], trial.comparisons[-1]
+    if ratio is None:
+        return f"undecided. Only {c.obstacle.what} rounds have figures of both it and {first}"
+    span = f"{numbers.span(ratio.low, ratio.high)} times"
+    if c.answer == "same":
+        return f"the throughput of {first} within {numbers.at_most(c.within)}"
+    if not c.differs:
+        return f"no gain is shown, {span} the throughput of {first}"
+    if c.slower:
+        return f"a loss, {span} the throughput of {first}"
+    text = f"{span} the throughput of {first}, an efficiency of {_share_text(found, -1)}"
+    return f"{text}: more than its threads explain" if found.superlinear(-1) else text
+
+
+def _law_text(law: Law) -> str:
+    parts = []
+    for what, share in (("contention", law.contention), ("coherency", law.coherency)):
+        figures = [numbers.plain(max(0.0, x), 2) for x in (share.value, share.low, share.high)]
+        if share.low > 0:
+            parts.append(f"{what} is {figures[0]} ({figures[1]} to {figures[2]})")
+        else:
+            parts.append(f"{what} is not shown, at most {figures[2]}")
+    text = numbers.join(parts)
+    if law.peak:
+        most = numbers.span(*law.peak, digits=2)
+        text += f"; throughput is highest at {most} threads"
+    return text
+
+
+def _share_text(found: Scaling, place: int) -> str:
+    """The throughput as a share of that with which it would grow as the threads do."""
+    ratio, linear = found.throughput[place], found.threads[place] / found.threads[0]
+    if ratio is None:
         return numbers.ABSENT
-    return numbers.plain(value)
-
-
-def _with_mark(c: Comparison) -> str:
-    return f"{change_text(c)} {BETTER[c.answer]}" if c.differs else change_text(c)
+    low, high = (f"{100 * end / linear:.0f}" for end in (ratio.low, ratio.high))
+    return f"{low} %" if low == high else f"{low} to {high} %"

@@ -19,8 +19,10 @@ from linewright.analysis import summarise
 from linewright.analysis.machine_answers import machines_with_answers
 from linewright.compare.compared_files import ComparedFiles, CompareOptions
 from linewright.compare.from_files import compare
-from linewright.say import cell_document, comparison_document
+from linewright.say import comparison_document
+from linewright.say.cell_tables import cell_document
 from linewright.say.document import (
+    Audience,
     Bars,
     Document,
     Sentence,
@@ -75,7 +77,7 @@ def spoken(name: str, times: float = 1.0) -> list[Sentence]:
     known = {context.context_id: context for context in contexts}
     for summary in summaries[:: max(1, len(summaries) // 5)]:
         own = [record for record in records if record.id == summary.id]
-        found.append(cell_document.document(summary, own, known, m))
+        found.append(cell_document(summary, own, known, m))
     return [*sentences(found), *doubts(m, advised[0], records)]
 
 
@@ -135,8 +137,8 @@ def compared(folder: Path) -> tuple[ComparedFiles, set[str]]:
 
 def test_every_sentence_of_a_comparison_names_its_rows(tmp_path: Path) -> None:
     comparison, ids = compared(tmp_path)
-    pages = [comparison_document.document(comparison, True)]
-    pages.append(comparison_document.page_document(comparison))
+    for_whom: list[Audience] = ["everyone", "cells", "page"]
+    pages = [comparison_document.document(comparison, audience) for audience in for_whom]
     every = list(sentences(pages))
     assert any("FAILED" in render(s) for s in every) and any("missing" in render(s) for s in every)
     for line in every:
@@ -171,7 +173,7 @@ def test_a_sentence_elsewhere_is_seen() -> None:
         'def f():\n    """What it is for, in a sentence."""\n    return "An add takes five ns."\n'
     )
     assert list(filter(is_sentence, literals(module))) == ["An add takes five ns."]
-    words = (ROOM / "say/report_words.py").read_text()
+    words = (ROOM / "say/words.py").read_text()
     assert len(list(filter(is_sentence, literals(words)))) > 10
 
 

@@ -103,7 +103,7 @@ def page(path: str) -> str:
 
 def comparison(first: str, second: str) -> str:
     found = compare([first, second], CompareOptions(), print)
-    return printed(lambda c: print_tables(comparison_document.document(found, True), c))
+    return printed(lambda c: print_tables(comparison_document.document(found, "cells"), c))
 
 
 def finding() -> str:

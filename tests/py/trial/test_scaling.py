@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from linewright.errors import UserError
-from linewright.say import scaling_document
+from linewright.say import trial_document
 from linewright.say.document import render_all
 from linewright.trial import engine, named_settings, scaling
 from linewright.trial.runner import RunOutcome
@@ -58,7 +58,7 @@ def found(asked: Session, throughput, noise=0.01, seed=1, seen=lambda n: n + 1, 
     done = engine.run(asked, program)
     every = [*done.warm_ups, *done.samples]
     result = scaling.scaling(asked, every, done.verdict)
-    said = scaling_document.document(asked, done.samples, done.verdict, result)
+    said = trial_document.document(asked, done.samples, done.verdict, result)
     return SimpleNamespace(result=result, verdict=done.verdict, document=said, said=headline(said))
 
 
