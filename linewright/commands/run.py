@@ -13,6 +13,7 @@ import typer
 from linewright import policy
 from linewright.commands._options import ProgramArgument, become
 from linewright.errors import UserError
+from linewright.run.programs import find_audit, find_rwlock
 from linewright.say.words import problem_text
 from linewright.show.output import note
 from linewright.trial import interposed_locks, switching
@@ -65,12 +66,12 @@ def _with_atomics(environment: dict[str, str], atomics: str, program: str) -> di
         what = f"nothing to switch: {policy.one_form(machine)}"
         raise UserError(what, "--atomics", "allowed on every machine: --locks")
     switching.warn_unswitched(program, _warn)
-    library, room = switching.find_library(), switching.tls_room(program, _warn)
+    library, room = find_audit(), switching.tls_room(program, _warn)
     return switching.switched(environment, atomics, library, room, _warn)
 
 
 def _with_locks(environment: dict[str, str], program: str) -> dict[str, str]:
     interposed_locks.check_statistics(environment.get(interposed_locks.STATISTICS))
-    library = interposed_locks.find_library(interposed_locks.arch_of(program))
+    library = find_rwlock(interposed_locks.arch_of(program))
     interposed_locks.check_calls(program, _warn)
     return environment | interposed_locks.interposed(environment, library)

@@ -4,20 +4,17 @@ found."""
 
 from __future__ import annotations
 
-import subprocess
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
-from msgspec import Struct
 
 from linewright.commands._options import set_option, words_of
-from linewright.errors import DIFFERENT, DONE, RunError, UserError
+from linewright.errors import DIFFERENT, DONE, RunError, UserError, one_line
 from linewright.plans.definition import Parameter, values_of
-from linewright.run.probe_questions import error_text, exit_text
-from linewright.run.programs import find_torture
+from linewright.run.probe_questions import answered, exit_text
+from linewright.run.programs import TORTURE, find_torture
 from linewright.say.words import in_english
 
 ORDER = 43
@@ -42,23 +39,6 @@ GRACE_S = 300
 """Beyond the asked time, before a run counts as stuck: threads end, the last grace periods pass."""
 
 
-class TortureCounts(Struct, frozen=True, kw_only=True):
-    """What linewright-torture counted; times of day are not in it, so that runs compare."""
-
-    torture: str
-    fast_flavours: str
-    """How readers of the fast flavours counted, and what ended their grace periods."""
-    reads: int
-    reads_in_handlers: int
-    readers_handed_on: int
-    grace_periods: int
-    callbacks: int
-    domains: int
-    """Made and ended beside the four that readers use."""
-    forks: int
-    errors: int
-
-
 TortureSetOption = set_option(PARAMETERS)
 
 
@@ -74,40 +54,18 @@ def torture(
         raise UserError(f"not known: {subject}", "SUBJECT", "allowed: srcu")
     values = values_of(PARAMETERS, settings or (), "torture")
     request = words_of({f"--{name}": value for name, value in values.items()})
-    outcome = _run(find_torture(), [subject, *request], values["seconds"] + GRACE_S)
-    _print(outcome)
-    return DIFFERENT if outcome.errors else DONE
-
-
-def _run(program: Path, request: list[str], limit_s: int) -> TortureCounts:
-    try:
-        done = subprocess.run([program, *request], capture_output=True, timeout=limit_s)
-    except OSError as error:
-        raise UserError(f"cannot run {program}: {error.strerror}", program.name) from None
-    except subprocess.TimeoutExpired:
-        raise RunError(
-            f"{program.name} did not end within {limit_s} s: a grace period is stuck"
-        ) from None
-    if done.returncode not in (0, 1):
-        said = error_text(done.stderr)
-        if done.returncode == 2:
-            raise UserError(said)
-        raise RunError(
-            f"{program.name} {exit_text(done.returncode)}" + (f": {said}" if said else "")
-        )
+    late_s = values["seconds"] + GRACE_S
+    done = answered([find_torture(), subject, *request], TORTURE, b"", late_s, (DONE, DIFFERENT))
     sys.stderr.write(done.stderr.decode("utf-8", "replace"))
     try:
-        outcome = msgspec.json.decode(done.stdout, type=TortureCounts)
-    except msgspec.DecodeError as error:
-        raise RunError(f"{program.name} answered with something unexpected: {error}") from None
-    if bool(outcome.errors) != bool(done.returncode):
-        raise RunError(f"{program.name} {exit_text(done.returncode)} with {outcome.errors} errors")
-    return outcome
-
-
-def _print(outcome: TortureCounts) -> None:
-    from linewright.errors import one_line
-
-    print(one_line(outcome.fast_flavours.split("; 0 readers")[0]))
-    for name in TortureCounts.__struct_fields__[2:]:
-        print(f"{getattr(outcome, name):>12}  {in_english(name)}")
+        counted = msgspec.json.decode(done.stdout, type=dict[str, int | str])
+        fast, errors = str(counted.pop("fast_flavours")), counted["errors"]
+    except (msgspec.DecodeError, KeyError) as error:
+        raise RunError(f"{TORTURE} answered with something unexpected: {error}") from None
+    if bool(errors) != bool(done.returncode):
+        raise RunError(f"{TORTURE} {exit_text(done.returncode)} with {errors} errors")
+    print(one_line(fast.split("; 0 readers")[0]))
+    for name, count in counted.items():
+        if isinstance(count, int):
+            print(f"{count:>12}  {in_english(name)}")
+    return done.returncode

@@ -9,7 +9,7 @@ import io
 import json
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -75,22 +75,29 @@ def check(probe: Program, plan: Plan) -> None:
 def ask(probe: Program, option: str, stdin: bytes = b"") -> bytes:
     """What the probe answers to one option, as bytes."""
     command = list(probe(option)) if callable(probe) else [*probe, option]
+    return answered(command, f"linewright-probe {option}", stdin).stdout
+
+
+def answered(
+    command: Sequence[str | Path],
+    name: str,
+    stdin: bytes = b"",
+    limit_s: float | None = QUESTION_TIMEOUT_S,
+    fine: Collection[int] = (0,),
+) -> subprocess.CompletedProcess[bytes]:
+    """A program that has come to its end, with an exit code that is `fine`. UserError where it
+    cannot be run or refuses the request, RunError where it fails or takes too long; `name` is what
+    messages call it."""
     try:
-        answer = subprocess.run(
-            command, input=stdin, capture_output=True, timeout=QUESTION_TIMEOUT_S
-        )
+        answer = subprocess.run(command, input=stdin, capture_output=True, timeout=limit_s)
     except OSError as error:
-        raise UserError(f"cannot run {command[0]}: {error.strerror}", "linewright-probe") from None
+        raise UserError(f"cannot run {command[0]}: {error.strerror}", name) from None
     except subprocess.TimeoutExpired:
-        raise RunError(
-            f"linewright-probe {option} gave no answer in {QUESTION_TIMEOUT_S} s"
-        ) from None
-    if answer.returncode == 0:
-        return answer.stdout
+        raise RunError(f"{name} gave no answer in {limit_s} s") from None
+    if answer.returncode in fine:
+        return answer
     message = error_text(answer.stderr) or exit_text(answer.returncode)
-    if answer.returncode == 2:
-        raise UserError(message)
-    raise RunError(f"linewright-probe {option}: {message}")
+    raise UserError(message) if answer.returncode == 2 else RunError(f"{name}: {message}")
 
 
 def _decode(data: bytes, shape: Any, option: str) -> Any:

@@ -9,21 +9,12 @@ from pathlib import Path
 
 from linewright.errors import UserError
 from linewright.run import programs
-from linewright.run.programs import RWLOCK, find_rwlock
 from linewright.run.programs import VARIABLE as PRELOAD
 from linewright.trial.switching import SwitchProblem, Warn, gained_rights
 
 BEFORE = "LINEWRIGHT_PRELOAD_BEFORE"
 STATISTICS = "LINEWRIGHT_RWLOCK_STATISTICS"
 ALLOWED = "allowed: a dynamically linked program of glibc"
-
-
-def find_library(arch: str = "") -> Path:
-    """The library, for an architecture or this machine; UserError where LD_PRELOAD cannot name
-    it."""
-    path = find_rwlock(arch)
-    programs.check(path, RWLOCK)
-    return path
 
 
 def check_statistics(value: str | None) -> None:

@@ -14,8 +14,7 @@ from typing import Literal
 from msgspec import Struct
 
 from linewright.errors import UserError
-from linewright.run.programs import AUDIT as LIBRARY
-from linewright.run.programs import check, find_audit
+from linewright.run.programs import AUDIT
 
 TLS_TUNABLE = "glibc.rtld.optional_static_tls"
 """Under any auditing library the dynamic linker lays out thread-local memory before it knows the
@@ -101,14 +100,6 @@ def switched(
     return environment
 
 
-def find_library(arch: str = "") -> Path:
-    """The auditing library, for an architecture or this machine; UserError where LD_AUDIT cannot
-    name it."""
-    path = find_audit(arch)
-    check(path, LIBRARY, "LD_AUDIT", "allowed: any other path; LINEWRIGHT_AUDIT names it")
-    return path
-
-
 def find_program(name: str) -> str:
     """The program's path, as a shell would find it."""
     allowed = "allowed: the path of a program, or its name in PATH"
@@ -149,7 +140,7 @@ def warn_unswitched(program: str, warn: Warn) -> None:
         image = begin(program)
     except UserError:
         if _is_32_bit(program):
-            warn(SwitchProblem("32_bit", program, LIBRARY))
+            warn(SwitchProblem("32_bit", program, AUDIT))
         return  # a script, say: what it starts is switched
     if why := image.unswitchable:
         what = {"not_arm64": image.machine, "unaudited": image.unaudited}.get(why, "")

@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING, Any
 from linewright.errors import RunError, UserError
 from linewright.run import programs
 from linewright.run.place import open_place
-from linewright.run.programs import RWLOCK, find_preload
+from linewright.run.programs import AUDIT, RWLOCK, find_audit, find_preload, find_rwlock
 from linewright.trial import interposed_locks
 from linewright.trial.runner import Helper, Runs
 from linewright.trial.switching import (
     CHANGED,
     IGNORE,
-    LIBRARY,
     TLS_LEAST,
     Warn,
-    find_library,
     find_program,
     switched,
     tls_room,
@@ -38,9 +36,9 @@ if TYPE_CHECKING:
 
 HEAP = "liblinewright_find_heap.so"
 FINDERS: dict[str, Callable[[str], Path]] = {
-    LIBRARY: find_library,
+    AUDIT: find_audit,
     HEAP: lambda arch: find_preload("heap", arch),
-    RWLOCK: interposed_locks.find_library,
+    RWLOCK: find_rwlock,
 }
 """What finds each library here by the architecture of the machine that it is for."""
 # A shell's own `command -v` names its built-in commands, which are not what would be run.
@@ -94,7 +92,7 @@ class TrialPlace:
             path = find_program(program)
             warn_unswitched(path, self._warn)
             given, room = dict(os.environ), tls_room(path, self._warn)
-        library = self._library(LIBRARY)
+        library = self._library(AUDIT)
         found = (switched(dict(given), value, library, room, self._warn) for value in values)
         return [{name: environment[name] for name in CHANGED} for environment in found]
 
@@ -131,7 +129,7 @@ class TrialPlace:
             arch = interposed_locks.arch_of(file)
             if not self._place.far:
                 interposed_locks.check_calls(file, self._warn)
-                return interposed_locks.settings(interposed_locks.find_library(arch), os.environ)
+                return interposed_locks.settings(find_rwlock(arch), os.environ)
         if arch not in ("", self._place.arch):
             what = f"{program} is made for {arch}, and {self.name} is {self._place.arch}"
             raise UserError(what, "--locks")

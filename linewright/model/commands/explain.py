@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
 from linewright.commands._options import targets_named
-from linewright.errors import BAD_REQUEST, DONE, RunError, UserError
-from linewright.run.probe_questions import error_text
+from linewright.errors import DONE, UserError
+from linewright.run.probe_questions import answered
 from linewright.schema import Plan, Record
 from linewright.show.output import check_folder, check_new, note, write
 
@@ -76,12 +75,6 @@ def _check_trace(target: ModelTarget, path: str) -> None:
 
 
 def _write_trace(target: ModelTarget, plan: Plan, path: str) -> None:
-    answer = subprocess.run(
-        [*target.command, "--trace"], input=msgspec.json.encode(plan), capture_output=True
-    )
-    if answer.returncode == BAD_REQUEST:
-        raise UserError(error_text(answer.stderr))
-    if answer.returncode:
-        raise RunError(f"linewright-model: {error_text(answer.stderr)}")
-    write(path, answer.stdout, "--trace")
+    command, asked = [*target.command, "--trace"], msgspec.json.encode(plan)
+    write(path, answered(command, "linewright-model", asked, None).stdout, "--trace")
     note(f"the trace is in {path}")

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from linewright import policy
 from linewright.commands import run as run_command
 from linewright.errors import UserError
+from linewright.run.programs import find_audit
 from linewright.trial import switching
 from support import waiting
 from support.arm64_programs import ROOT, SOURCES, build, needs_cross_compiler, strip
@@ -290,13 +291,13 @@ def test_with_that_room_the_program_starts_and_without_it_does_not(wants_much_tl
 def test_the_library_must_be_one_that_can_be_named(monkeypatch, tmp_path):
     monkeypatch.setenv("LINEWRIGHT_AUDIT", str(tmp_path / "absent.so"))
     with pytest.raises(UserError, match="no such file"):
-        switching.find_library()
+        find_audit()
     odd = tmp_path / "with:colon"
     odd.mkdir()
     (odd / "a.so").write_bytes(b"")
     monkeypatch.setenv("LINEWRIGHT_AUDIT", str(odd / "a.so"))
     with pytest.raises(UserError, match="':'"):
-        switching.find_library()
+        find_audit()
 
 
 @needs_cross_compiler

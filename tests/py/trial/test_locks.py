@@ -19,7 +19,7 @@ from linewright.elf import lock_calls
 from linewright.errors import UserError
 from linewright.run import programs
 from linewright.run.programs import find_rwlock
-from linewright.trial import interposed_locks, trial_file
+from linewright.trial import trial_file
 from support import seccomp, waiting
 from support.arm64_programs import build as build_for_arm64
 from support.arm64_programs import needs_cross_compiler
@@ -289,10 +289,10 @@ def test_the_library_must_be_one_that_can_be_named(command, folder, tmp_path, mo
     (odd / "a.so").write_bytes(b"")
     monkeypatch.setenv("LINEWRIGHT_RWLOCK_LIBRARY", str(odd / "a.so"))
     with pytest.raises(UserError, match="or a space"):
-        interposed_locks.find_library()
+        find_rwlock()
     monkeypatch.setenv("LINEWRIGHT_RWLOCK_LIBRARY", str(tmp_path / "absent.so"))
     with pytest.raises(UserError, match="no such file"):
-        interposed_locks.find_library()
+        find_rwlock()
 
 
 @needs_cross_compiler
