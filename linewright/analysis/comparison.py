@@ -66,18 +66,18 @@ class Judgement(Struct, frozen=True, kw_only=True):
     """A contrast and what may be said of it."""
 
     answer: Answer
-    why: str
+    why: str = ""
     """Of an undecided one: ``one_launch``, ``few_launches``, ``wide`` (the interval holds both same
     and different), ``model`` (so does the band of a simulation), ``no_draws`` (a simulation without
     a band), ``baseline_loop`` (the loop without the operation is no measure here), ``no_figure``,
     ``published`` (percentiles only); of files ``few_states`` (of a virtual machine, which a
     contended cell depends on), ``not_comparable``, and ``wrong``: right before and
     wrong now.  Empty otherwise."""
-    contrast: Contrast | None
+    contrast: Contrast | None = None
     """With the interval of 95 %, or as the question has it."""
-    p: float | None
+    p: float | None = None
     """Corrected over the question's family."""
-    within: float | None
+    within: float | None = None
     """Of ``same``: what the interval shows the difference to be below, as a share or in ns."""
     same: float = 0.0
     """The tolerance of the answer: a difference below it, a share or ns, counts as the same."""
@@ -100,18 +100,6 @@ class Judgement(Struct, frozen=True, kw_only=True):
         return self.cheaper or self.slower
 
 
-def undecided(
-    why: str,
-    contrast: Contrast | None = None,
-    p: float | None = None,
-    same: float = 0.0,
-    shown: Contrast | None = None,
-) -> Judgement:
-    return Judgement(
-        answer="undecided", why=why, contrast=contrast, p=p, within=None, same=same, shown=shown
-    )
-
-
 def judge(
     contrast: Contrast | None,
     p: float | None,
@@ -130,18 +118,25 @@ def judge(
     programs, a difference that is shown counts even where it lies within `same`;
     `higher_is_better`: of a metric of which more is what costs less; `left`: of contrasts that are
     corrected together, as `left_open`, else the contrast's own interval is printed."""
+    judgement = Judgement(
+        answer="undecided",
+        why=why or "no_figure",
+        contrast=contrast,
+        p=p,
+        same=same,
+        shown=contrast,
+    )
     if contrast is None:
-        return undecided(why or "no_figure", same=same)
+        return judgement
     if contrast.over == "nothing":
-        return undecided("no_draws", contrast, p, same, contrast)
+        return replace(judgement, why="no_draws")
     drawn = contrast.over == "draws"
-    shown = contrast
     if left and p is not None:
         shown = contrast.at(1 - level_of(contrast, p, alpha, left))
+        judgement = replace(judgement, shown=shown)
     if not contrast.enough(fewest):
-        few = "one_launch" if contrast.launches < 2 else "few_launches"
-        return undecided(few, contrast, p, same, shown)
-    judgement = undecided("model" if drawn else "wide", contrast, p, same, shown)
+        return replace(judgement, why="one_launch" if contrast.launches < 2 else "few_launches")
+    judgement = replace(judgement, why="model" if drawn else "wide")
     different = contrast.separate and (drawn or (p is not None and p < alpha))
     if contrast.farthest <= same and not (different and count_small):
         within = contrast.farthest

@@ -17,7 +17,7 @@ Degrees of freedom by Satterthwaite (1946)."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -331,31 +331,35 @@ def _of_code(s: Summary, arch: str) -> tuple:
     return noise_group_of(s.cell), *where, identical_to(s.cell.form, arch)
 
 
-def identical_contrasts(
-    summaries: Iterable[Summary], arch: str
-) -> dict[NoiseGroup, list[Contrast]]:
-    """What cells with identical machine code differed by in each situation, by
+class IdenticalCells(NamedTuple):
+    """What cells with identical machine code differed by in one situation."""
+
+    contrasts: list[Contrast]
+    ids: list[str]
+
+
+def identical_cells(summaries: Iterable[Summary], arch: str) -> dict[NoiseGroup, IdenticalCells]:
+    """Cells with identical machine code, each held against the first of them, by
     `noise_group_of`."""
-    found: dict[NoiseGroup, list[Contrast]] = {}
-    for group, others, first in _identical(summaries, arch):
-        contrasts = [contrast_of(other, first, figure_of(first)) for other in others]
-        found.setdefault(group, []).extend(filter(None, contrasts))
-    return found
-
-
-def _identical(
-    summaries: Iterable[Summary], arch: str
-) -> Iterator[tuple[NoiseGroup, list[Summary], Summary]]:
-    """Cells with identical machine code by situation, and the one that the others are held
-    against."""
     groups: dict[tuple, dict[str, Summary]] = {}
     for s in summaries:
         key = _of_code(s, arch)
         if len(key[-1]) > 1 and s.status == "ok" and not s.emulated:
             groups.setdefault(key, {})[s.cell.form] = s
+    found: dict[NoiseGroup, IdenticalCells] = {}
     for (group, *_, forms), members in groups.items():
-        first, *others = [members[form] for form in forms if form in members]
-        yield group, others, first
+        first, *others = own = [members[form] for form in forms if form in members]
+        contrasts, ids = found.setdefault(group, IdenticalCells([], []))
+        ids += (s.id for s in own)
+        contrasts += filter(None, (contrast_of(s, first, figure_of(first)) for s in others))
+    return found
+
+
+def identical_contrasts(
+    summaries: Iterable[Summary], arch: str
+) -> dict[NoiseGroup, list[Contrast]]:
+    """The contrasts alone."""
+    return {group: own.contrasts for group, own in identical_cells(summaries, arch).items()}
 
 
 def contrast_of(first: Summary, second: Summary, figure: str) -> Contrast | None:
@@ -373,11 +377,6 @@ def contrast_of(first: Summary, second: Summary, figure: str) -> Contrast | None
 def floors(summaries: Iterable[Summary], arch: str) -> dict[NoiseGroup, Floor]:
     """What identical forms differed by in each situation that they were measured in, by
     `noise_group_of`: shown, and no threshold of anything."""
-    members = list(summaries)
-    found = identical_contrasts(members, arch)
-    ids: dict[NoiseGroup, list[str]] = {}
-    for group, others, first in _identical(members, arch):
-        ids.setdefault(group, []).extend(s.id for s in (first, *others))
     away = lambda c: abs(c.value) if c.scale == "ns" else max(c.value, 1 / c.value) - 1
     return {
         group: Floor(
@@ -385,9 +384,9 @@ def floors(summaries: Iterable[Summary], arch: str) -> dict[NoiseGroup, Floor]:
             pairs=len(own),
             size=max(map(away, own)),
             scale=own[0].scale,
-            ids=tuple(dict.fromkeys(ids[group])),
+            ids=tuple(dict.fromkeys(ids)),
         )
-        for group, own in found.items()
+        for group, (own, ids) in identical_cells(summaries, arch).items()
         if own
     }
 
@@ -455,17 +454,14 @@ def with_baselines(summaries: Iterable[Summary], contexts: Mapping[str, Context]
     answers = []
     for s in members:
         family = family_of(s.cell.operation).name
-        why = failed.get((family, s.cell.work_iters)) or work_loop_fault(s.cell, loop)
+        why = failed.get((family, s.cell.work_iters), "")
+        if not why and loop and s.cell.work_iters and s.cell.work == "chain":
+            why = loop.why  # whatever the length
         if why:
             flags = sorted({*s.flags, f"baseline_{why}"})
             s = msgspec.structs.replace(s, withheld=why, flags=flags, exposed=None)
         answers.append(s)
     return answers
-
-
-def work_loop_fault(cell: Cell, loop: WorkLoop | None) -> str:
-    """Why a cell's work is no measure whatever its length."""
-    return loop.why if loop and cell.work_iters and cell.work == "chain" else ""
 
 
 LEAST_LOAD = 0.25

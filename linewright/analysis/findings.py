@@ -197,27 +197,24 @@ class Crossover(Struct, frozen=True, kw_only=True):
 def crossovers(findings: Sequence[Finding]) -> list[Crossover]:
     """Every such change.  It rests on the corrected comparisons of `findings` and makes none of its
     own."""
-    return [c for axis in AXES for sweep in _sweeps(findings, axis) for c in _along(sweep, axis)]
+    return [
+        Crossover(operation=f.operation, axis=axis, below=one, above=other)
+        for axis in AXES
+        for sweep in _sweeps(findings, axis)
+        for (f, one), (_, other) in itertools.pairwise(sweep)
+        if one.answer != other.answer
+    ]
 
 
 def _sweeps(findings: Iterable[Finding], axis: str) -> list[list[tuple[Finding, Comparison]]]:
-    """Rows of one form and default that differ in `axis` only."""
+    """Rows of one form and default that are shown to differ, by themselves in `axis` only."""
     answer: dict[tuple, list[tuple[Finding, Comparison]]] = {}
     for f in findings:
         if axis == "contender_iters" and not f.situation.contended:
             continue
-        for row in f.rows:
+        for row in (row for row in f.rows if row.differs):
             fixed = f.situation.without(axis)
             key = (f.machine_id, f.operation, fixed, f.default, row.first.form)
             answer.setdefault(key, []).append((f, row))
     along = lambda pair: getattr(pair[0].situation, axis)
     return [sorted(sweep, key=along) for sweep in answer.values()]
-
-
-def _along(sweep: Sequence[tuple[Finding, Comparison]], axis: str) -> list[Crossover]:
-    decided = [(f, row) for f, row in sweep if row.differs]
-    return [
-        Crossover(operation=f.operation, axis=axis, below=one, above=other)
-        for (f, one), (_, other) in itertools.pairwise(decided)
-        if one.answer != other.answer
-    ]

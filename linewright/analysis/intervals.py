@@ -357,8 +357,7 @@ def modes(
 
     `alarm` is the chance of calling one group several: a caller that judges many cells divides it
     among them."""
-    values = np.asarray(medians_ns, dtype=float)
-    values = values[np.isfinite(values)]
+    values = finite(medians_ns)
     if values.size == 0:
         return []
     if values.size < FEWEST_MODES or (values <= 0).any():
@@ -479,11 +478,6 @@ def bounded_exp(value: float) -> float:
     return math.exp(max(-700.0, min(value, 700.0)))
 
 
-@lru_cache(maxsize=1024)
-def _t(degrees: float) -> float:
-    return t_quantile(degrees, (1 + CONFIDENCE) / 2)
-
-
 def _median_variance(medians: np.ndarray) -> float:
     """Variance of the median of independent medians.
 
@@ -538,7 +532,7 @@ def _predicted(ordered: np.ndarray, logarithmic: bool) -> tuple[float, float]:
         single = _single(ordered)
         low, high = single.low_ns, single.high_ns
     else:
-        reach = _t(n - 1) * math.sqrt(2 * _median_variance(ordered))
+        reach = t_quantile(n - 1, (1 + CONFIDENCE) / 2) * math.sqrt(2 * _median_variance(ordered))
         low, high = median(ordered) - reach, median(ordered) + reach
     groups = cut(ordered) if logarithmic else [ordered]
     if len(groups) == 1:
@@ -546,7 +540,7 @@ def _predicted(ordered: np.ndarray, logarithmic: bool) -> tuple[float, float]:
     spread = math.sqrt(
         sum(float(((g - g.mean()) ** 2).sum()) for g in groups) / max(1, n - len(groups))
     )
-    within = _t(max(1, n - len(groups))) * spread
+    within = t_quantile(max(1, n - len(groups)), (1 + CONFIDENCE) / 2) * spread
     reachable = _reachable([g.size for g in groups])
     return min(low, groups[reachable[0]][0] - within), max(high, groups[reachable[1]][-1] + within)
 

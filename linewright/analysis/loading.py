@@ -110,7 +110,7 @@ def near_far(contexts: Mapping[str, Context], summaries: Iterable[Summary]) -> l
     for key, s in cells.items():
         if key in behind:
             rank = lambda b: REFERENCE_PREFETCHES.index(made_of(b.cell.form).prefetch)
-            cycle_ns = max(contexts[i].cycle_ns for i in s.context_ids if i in contexts)
+            cycle_ns = _most(s, contexts, "cycle_ns")
             answers.append(_core(s, min(behind[key], key=rank), cycle_ns))
     return answers
 
@@ -197,9 +197,10 @@ def _key(cell: Cell, contender: str = "", form: str = "") -> tuple:
     return *of_form, shared, cell.params.get("policy")
 
 
-def _cycle(summary: Summary, contexts: Mapping[str, Context]) -> float:
-    lengths = [contexts[i].cycle_ns for i in summary.context_ids if i in contexts]
-    return max(lengths, default=0.0)
+def _most(summary: Summary, contexts: Mapping[str, Context], field: str) -> float:
+    """The most of a cell's launches, 0 where none is known."""
+    known = (getattr(contexts[i], field) for i in summary.context_ids if i in contexts)
+    return max(known, default=0.0)
 
 
 READ_MODIFY_WRITE = frozenset(ONE_LINE.operations) - {"read"}
@@ -285,7 +286,7 @@ def _judgements(
 def _coarse(summary: Summary, contexts: Mapping[str, Context]) -> bool:
     if summary.batch is None or summary.published:
         return False
-    tick = max((contexts[i].tick_ns for i in summary.context_ids if i in contexts), default=0.0)
+    tick = _most(summary, contexts, "tick_ns")
     return tick > 0 and summary.batch.p50_ns * summary.batch.ops_per_sample < TICKS * tick
 
 
@@ -293,7 +294,7 @@ def _flags_of(
     summary: Summary, neighbours: Neighbours, contexts: Mapping[str, Context]
 ) -> list[str]:
     """What is implausible about one cell by itself or beside its machine's others."""
-    cycle = _cycle(summary, contexts)
+    cycle = _most(summary, contexts, "cycle_ns")
     shared = len(set(summary.cpus)) < len(summary.cpus)
     checks = {
         "same_cpu": summary.cell.contender != "none" and shared,

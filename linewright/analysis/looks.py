@@ -45,7 +45,11 @@ def open_cells(summaries: Sequence[Summary]) -> set[str]:
     compared = list(_compared(summaries))
     if not compared:
         return {s.id for s in summaries}
-    left = {i for c, advised in compared if _is_open(c, advised) for i in c.ids}
+    left = set()
+    for c, advised in compared:
+        found = at_look(c, QUESTIONS[c.question].alpha)
+        if not found.slower if advised else found.answer == "undecided":
+            left.update(c.ids)
     groups = {noise_group_of(s.cell) for s in summaries if s.id in left}
     return left | {
         s.id
@@ -64,11 +68,6 @@ def _compared(summaries: Sequence[Summary]) -> Iterable[tuple[Comparison, bool]]
             yield r, advised
     for c in ask("operations", summaries):
         yield c, False
-
-
-def _is_open(c: Comparison, advised: bool) -> bool:
-    found = at_look(c, QUESTIONS[c.question].alpha)
-    return not found.slower if advised else found.answer == "undecided"
 
 
 class Looks:

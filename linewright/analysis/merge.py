@@ -170,12 +170,6 @@ def _clusters(
     return cluster_numbers(started, apart_s), max(started) - min(started)
 
 
-def _promise(launches: int, clusters: int) -> str:
-    if launches < 2:
-        return "launch"
-    return "repeat" if clusters >= FEWEST_CLUSTERS else "run"
-
-
 def _joined(launches: list[Windows], clusters: Sequence[int]) -> list[Windows]:
     """Launches of one cluster as one, if there are clusters enough to stand for themselves."""
     if len(clusters) != len(launches) or not FEWEST_CLUSTERS <= len(set(clusters)) < len(launches):
@@ -341,18 +335,12 @@ def _launch(
     )  # fmt: skip
 
 
-def _line_modes(windows: Sequence[Windows], medians: Sequence[float]) -> list[Mode]:
-    """Groups of lines; none where the order of time explains them as well, as a slowdown halfway
-    through a launch does."""
-    found = modes(medians, LINE_SHARE, LINE_ALARM)
-    return found if len(found) > 1 and _lines_stay_apart(windows) else []
-
-
 def _lines_stay_apart(windows: Sequence[Windows]) -> bool:
     """Whether windows on one line agree and lines differ, in most launches: at least
     `LINE_AGREEMENT` of the variance of log time lies between lines (intraclass correlation, one-way
-    analysis of variance).  A state that comes and goes splits the windows of a line too; where a
-    line has fewer than `FEWEST_ON_A_LINE` windows, nothing tells the two apart."""
+    analysis of variance).  A state that comes and goes, or a slowdown halfway through a launch,
+    splits the windows of a line too; where a line has fewer than `FEWEST_ON_A_LINE` windows,
+    nothing tells the two apart."""
     agree = []
     for values, lines in windows:
         own = [np.log(values[lines == line]) for line in np.unique(lines)]
@@ -403,9 +391,12 @@ def merge(machine_id: str, records: list[Record], contexts: Mapping[str, Context
     issue, unit_ns, unit, batch, published = _issue(usable, windows, clusters)
     waits = [_windows(r, r.completion_ns, r.completion_baseline_ns) for r in measured]
     line_medians = _line_medians(windows)
-    line_modes = _line_modes(windows, line_medians)
+    line_modes = modes(line_medians, LINE_SHARE, LINE_ALARM)
+    if len(line_modes) == 1 or not _lines_stay_apart(windows):
+        line_modes = []
     known = [contexts[r.context_id] for r in records if r.context_id in contexts]
     launches = sum(w[0].size > 0 for w in windows)
+    repeated = len(set(clusters)) >= FEWEST_CLUSTERS
     contended = cell.contender == "same_line"
     metrics = _metrics(usable)
     exposed = _estimate(differences, clusters, logarithmic=False)[0]
@@ -426,7 +417,7 @@ def merge(machine_id: str, records: list[Record], contexts: Mapping[str, Context
         by_launch=np.array(rows, LAUNCH),
         clusters=len(set(clusters)),
         launch_span_s=span_s,
-        promise=_promise(launches, len(set(clusters))),
+        promise="launch" if launches < 2 else "repeat" if repeated else "run",
         status=status,
         reason=reason,
         issue=issue,

@@ -30,7 +30,6 @@ from linewright.analysis.comparison import (
     left_open,
     policy_of,
     side_of,
-    undecided,
 )
 from linewright.analysis.contrast import Contrast, cost_ratio
 from linewright.analysis.control import (
@@ -399,13 +398,13 @@ def judge_percentiles(first: Summary, second: Summary) -> Judgement:
     percentile that is 0 there is no ratio."""
     a, b = first.batch, second.batch
     if not min(a.p50_ns, a.p99_ns, b.p50_ns, b.p99_ns) > 0:
-        return undecided("published")
+        return Judgement(answer="undecided", why="published")
     contrast = Contrast(
         scale="ratio", value=a.p50_ns / b.p50_ns, low=a.p50_ns / b.p99_ns,
         high=a.p99_ns / b.p50_ns, launches=1, paired=False, p=1.0, spread=0.0, leverage=0.0,
         degrees=0.0,
     )  # fmt: skip
-    if not contrast.separate:
-        return undecided("published", contrast, shown=contrast)
     answer = "cheaper" if contrast.value < 1 else "slower"
-    return Judgement(answer=answer, why="", contrast=contrast, p=None, within=None, shown=contrast)
+    if not contrast.separate:
+        return Judgement(answer="undecided", why="published", contrast=contrast, shown=contrast)
+    return Judgement(answer=answer, contrast=contrast, shown=contrast)

@@ -16,7 +16,7 @@ from msgspec import Struct
 from linewright.analysis.comparison import Comparison
 from linewright.analysis.summary import Summary, grouped
 from linewright.forms import READERS, default_of, family_of
-from linewright.schema import Cell, Estimate, Situation
+from linewright.schema import Cell, Estimate
 
 SCALED = ("readers_pair", "readers_shape", "readers_floor", "readers_lookup")
 """Operations whose cost is compared with that of one reader alone."""
@@ -39,9 +39,9 @@ def readers_of(cell: Cell) -> int:
     return cell.threads - (updater_of(cell) != "none")
 
 
-def delay_of(cell: Cell) -> int:
+def delay_of(of: Cell | Comparison) -> int:
     """Iterations of the work loop inside each section."""
-    return int(cell.params.get("read_delay", 0))
+    return int(of.situation.param("read_delay", 0))
 
 
 def measured(summaries: Iterable[Summary]) -> list[Summary]:
@@ -180,20 +180,16 @@ class ReaderAnswers(NamedTuple):
 
 def reader_answers(found: Sequence[Comparison]) -> ReaderAnswers:
     """What may be said of readers, from one family of comparisons."""
-    rows = [c for c in scaling(found) if c.operation == "readers_pair" and not _delay(c.situation)]
+    rows = [c for c in scaling(found) if c.operation == "readers_pair" and not delay_of(c)]
     every = trades(found)
     usual = [t for t in every if updater_of_trade(t) == "synchronize"]
-    shortest = min((_delay(update.situation) for _, update in usual), default=0)
+    shortest = min((delay_of(update) for _, update in usual), default=0)
     readers = lambda c: c.first.situation.threads
     return ReaderAnswers(
         flat=grouped((c for c in rows if c.answer == "same"), readers),
         grows=grouped((c for c in rows if c.slower), readers),
         trades=sorted(
-            (t for t in usual if _delay(t[1].situation) == shortest),
+            (t for t in usual if delay_of(t[1]) == shortest),
             key=lambda t: (t[0].cheapest.form, sections_per_update(t).value),
         ),
     )
-
-
-def _delay(situation: Situation) -> int:
-    return int(situation.param("read_delay", 0))

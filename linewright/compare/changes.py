@@ -187,7 +187,7 @@ def _exact_row(pair: _CellInBoth) -> Comparison:
     if c.over == "nothing":
         differs = "cheaper" if c.value < c.neutral else "slower"
         answer = "same" if abs(c.value - c.neutral) <= same else differs
-        judgement = Judgement(answer=answer, why="", contrast=c, p=None, within=None, shown=c)
+        judgement = Judgement(answer=answer, contrast=c, shown=c)
     return _of_cells(pair, judgement, "simulations")
 
 

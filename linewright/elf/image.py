@@ -146,23 +146,18 @@ def opened(path: str) -> Iterator[tuple[ELFFile, ElfHeaders]]:
 def _blamed(path: str, magic: bytes) -> Iterator[None]:
     """Whatever a damaged file makes its reader raise becomes one line."""
     if magic != b"\x7fELF":
-        kind = {
-            b"#!": "a script: name its interpreter instead",
-            b"!<": "an archive: name the program linked from it",
+        kinds = {
+            b"#!": ", but a script: name its interpreter instead",
+            b"!<": ", but an archive: name the program linked from it",
         }
-        raise UserError(
-            f"not an ELF file{', but ' + kind[magic[:2]] if magic[:2] in kind else ''}",
-            path,
-            ALLOWED,
-        )
+        raise UserError(f"not an ELF file{kinds.get(magic[:2], '')}", path, ALLOWED)
     try:
         yield
     except UserError:
         raise
     except DAMAGE as error:
-        raise UserError(
-            f"damaged ELF file: {str(error) or type(error).__name__}"[:200], path, ALLOWED
-        ) from None
+        what = f"damaged ELF file: {str(error) or type(error).__name__}"[:200]
+        raise UserError(what, path, ALLOWED) from None
 
 
 @contextmanager
@@ -224,14 +219,12 @@ def _image(path: str, raw: bytes) -> Image:
     headers = _headers(path, elf, segments)
     sections = _sections(elf)
     texts = _texts(raw, segments, sections)
-    symbols = _symbols(elf, raw, sections, (".symtab", ".dynsym"))
+    symbols = _symbols(elf, raw, sections)
     full = any(section.name == ".symtab" for section in sections)
     unwound = _unwound(raw, segments)
+    unaudited = headers.unaudited or _unaudited_library(elf, raw, sections)
     return Image(
-        **(
-            vars(headers)
-            | {"unaudited": headers.unaudited or _unaudited_library(elf, raw, sections)}
-        ),
+        **(vars(headers) | {"unaudited": unaudited}),
         path=path,
         texts=texts,
         writable=_writable(segments),
@@ -246,22 +239,16 @@ def _image(path: str, raw: bytes) -> Image:
 
 def _writable(segments: list) -> tuple[tuple[int, int], ...]:
     """Writable segments, without what becomes read-only once it is relocated."""
-    ranges = [
-        (s["p_vaddr"], s["p_vaddr"] + s["p_memsz"])
-        for s in segments
+    places = [(s, s["p_vaddr"], s["p_vaddr"] + s["p_memsz"]) for s in segments]
+    fixed = ((begin, end) for s, begin, end in places if s["p_type"] == "PT_GNU_RELRO")
+    begin, end = next(fixed, (0, 0))
+    return tuple(
+        piece
+        for s, low, high in places
         if s["p_type"] == "PT_LOAD" and s["p_flags"] & _PF_W
-    ]
-    for s in segments:
-        if s["p_type"] == "PT_GNU_RELRO":
-            begin, end = s["p_vaddr"], s["p_vaddr"] + s["p_memsz"]
-            ranges = [
-                piece
-                for low, high in ranges
-                for piece in ((low, min(high, begin)), (max(low, end), high))
-                if piece[0] < piece[1]
-            ]
-            break
-    return tuple(ranges)
+        for piece in ((low, min(high, begin)), (max(low, end), high))
+        if piece[0] < piece[1]
+    )
 
 
 def _is_pie(segments: list) -> bool:
@@ -329,45 +316,35 @@ def _texts(raw: bytes, segments: list, sections: list[Section]) -> tuple[Text, .
 def _unaudited_library(elf: ELFFile, raw: bytes, sections: list[Section]) -> str:
     """The same of a library, which names no dynamic linker, by the C library that it wants (a name
     in its dynamic strings)."""
-    dynamic = _named(sections, ".dynsym", "SHT_DYNSYM")
-    _, names = _table(elf, raw, dynamic, sections) if dynamic is not None else (None, b"")
+    _, names = _table(elf, raw, sections, ".dynsym")
     if b"\0libc.so.6\0" in names:
         return ""
-    return (
-        "musl" if b"\0libc.musl-" in names else "musl or bionic" if b"\0libc.so\0" in names else ""
-    )
+    return "musl" if b"\0libc.musl-" in names else "musl or bionic" * (b"\0libc.so\0" in names)
 
 
 def _table(
-    elf: ELFFile, raw: bytes, section: Section, sections: list[Section]
+    elf: ELFFile, raw: bytes, sections: list[Section], name: str
 ) -> tuple[Iterator[SymbolRow], bytes]:
-    """The rows of a symbol table, with the strings that its names are in."""
+    """The rows of the first symbol table of a name, with the strings that their names are in."""
+    section = _named(sections, name, "SHT_SYMTAB", "SHT_DYNSYM")
+    if section is None:
+        return iter(()), b""
     data = _view(raw, section["sh_offset"], section["sh_size"], "a symbol table")
-    strings = sections[section["sh_link"]] if section["sh_link"] < len(sections) else None
-    names = (
-        bytes(_view(raw, strings["sh_offset"], strings["sh_size"], "a string table"))
-        if strings is not None
-        else b""
-    )
+    names = b""
+    if section["sh_link"] < len(sections):
+        strings = sections[section["sh_link"]]
+        names = bytes(_view(raw, strings["sh_offset"], strings["sh_size"], "a string table"))
     return symbol_rows(data, elf.elfclass), names
 
 
-def _symbols(
-    elf: ELFFile, raw: bytes, sections: list[Section], wanted: tuple[str, ...]
-) -> list[Symbol]:
-    """Functions of the first table of each wanted name."""
-    found: list[Symbol] = []
-    for name in wanted:
-        section = _named(sections, name, "SHT_SYMTAB", "SHT_DYNSYM")
-        if section is None:
-            continue
-        rows, names = _table(elf, raw, section, sections)
-        found += [
-            Symbol(row.value, row.size, name_at(names, row.name))
-            for row in rows
-            if row.kind in (STT_FUNC, STT_GNU_IFUNC) and row.defined
-        ]
-    return found
+def _symbols(elf: ELFFile, raw: bytes, sections: list[Section]) -> list[Symbol]:
+    """Functions of the symbol table, and of the dynamic one."""
+    return [
+        Symbol(row.value, row.size, name_at(names, row.name))
+        for rows, names in (_table(elf, raw, sections, name) for name in (".symtab", ".dynsym"))
+        for row in rows
+        if row.kind in (STT_FUNC, STT_GNU_IFUNC) and row.defined
+    ]
 
 
 def _functions(symbols: list[Symbol], texts: tuple[Text, ...]) -> tuple[Symbol, ...]:
@@ -399,10 +376,7 @@ def _bodies(symbols: list[Symbol], texts: tuple[Text, ...]) -> np.ndarray:
 def _imports(elf: ELFFile, raw: bytes, sections: list[Section]) -> frozenset[str]:
     """Names of the dynamic symbol table's undefined functions (whose kind an old linker may leave
     open)."""
-    dynamic = _named(sections, ".dynsym", "SHT_DYNSYM")
-    if dynamic is None:
-        return frozenset()
-    rows, names = _table(elf, raw, dynamic, sections)
+    rows, names = _table(elf, raw, sections, ".dynsym")
     undefined = (row for row in rows if not row.defined and row.kind in (0, STT_FUNC))
     return frozenset(name for row in undefined if (name := name_at(names, row.name)))
 
@@ -452,11 +426,10 @@ def _unwound_size(raw: bytes, place: int, start: int, address: int) -> int:
 def _stubs(elf: ELFFile, raw: bytes, sections: list[Section]) -> dict[int, str]:
     """For each word that a call stub jumps through, the name of the function it will hold
     (arm64)."""
-    dynamic = _named(sections, ".dynsym", "SHT_DYNSYM")
     calls = _named(sections, ".rela.plt", "SHT_RELA")
-    if dynamic is None or calls is None:
+    if calls is None:
         return {}
-    rows, names = _table(elf, raw, dynamic, sections)
+    rows, names = _table(elf, raw, sections, ".dynsym")
     table, size = list(rows), calls["sh_size"]
     data = _view(raw, calls["sh_offset"], size - size % _RELA64.size, "the call stubs")
     found = {}

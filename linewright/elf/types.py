@@ -47,6 +47,7 @@ _OP_ADDR, _OP_ADDRX, _OP_REG, _OP_BREG, _OP_STACK_VALUE = 0x03, 0xA1, 0x50, 0x70
 _STRUCTS = ("DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type")
 _WHOLE = re.compile(r"^(_[A-Z_]|Atomic|UnsafeCell|atomic<|mutex$|shared_mutex$|noCopy$)")
 """Members and types that are shown as one: insides of libraries."""
+_LIBRARIES = ("std", "__gnu_cxx", "core", "alloc")
 _ZSTD = 2
 """ELFCOMPRESS_ZSTD, a section's kind of compression."""
 
@@ -91,7 +92,7 @@ def variable(path: str, code: int, name: str, at: int = 0) -> Layout | None:
     """A variable's layout, by the file's own address of code that accesses it, by its name with
     namespaces, and by its own address where it has one; None where DWARF does not say."""
     names, declared = (name, name.split("::")[-1].split(".")[0]), {}
-    try:
+    with contextlib.suppress(*DAMAGE):
         unit = _unit(path, code)
         for die in _scope(unit, code) if unit else ():
             if die.tag != "DW_TAG_variable" or name_of(die) not in names:
@@ -101,8 +102,6 @@ def variable(path: str, code: int, name: str, at: int = 0) -> Layout | None:
                 return layout
             if layout.size and (own is None or not at):
                 declared[layout.name, layout.size] = layout
-    except DAMAGE:
-        pass
     return next(iter(declared.values())) if len(declared) == 1 else None
 
 
@@ -125,7 +124,7 @@ def allocated(path: str, code: int, size: int) -> Layout | None:
     function lead to, those within its objects too (smart pointers); without one, that of a whole
     part of it that its own pointers lead to."""
     found: list[dict[str, Layout]] = [{}, {}]
-    try:
+    with contextlib.suppress(*DAMAGE):
         unit = _unit(path, code)
         function = _function(unit, code) if unit else None
         for die in [function, *_inside(function)] if function else []:
@@ -136,8 +135,6 @@ def allocated(path: str, code: int, size: int) -> Layout | None:
                     found[0][layout.name] = layout
                 elif layout.size and depth == 0 and size % layout.size == 0:
                     found[1][layout.name] = layout
-    except DAMAGE:
-        pass
     best = found[0] or found[1]
     return next(iter(best.values())) if len(best) == 1 else None
 
@@ -159,7 +156,7 @@ def pointed(path: str, code: int, register: int, displacement: int) -> Accessed 
     pointer in that register (by DWARF's number) there: the widest structure that such pointers lead
     to."""
     found: list[tuple[int, Layout, int]] = []
-    try:
+    with contextlib.suppress(*DAMAGE):
         unit = _unit(path, code)
         function = _function(unit, code) if unit else None
         for die in _live(function, code) if function else ():
@@ -170,8 +167,6 @@ def pointed(path: str, code: int, register: int, displacement: int) -> Accessed 
                 offset = displacement - added
                 if depth == 0 and 0 <= offset < layout.size:
                     found.append((layout.size, layout, offset))
-    except DAMAGE:
-        pass
     return Accessed(*max(found, key=lambda f: f[0])[1:]) if found else None
 
 
@@ -414,12 +409,7 @@ def _scope(scope: DIE, code: int) -> Iterator[DIE]:
     """Where a variable may stand: in the unit, its namespaces, or the function of the code."""
     for die in scope.iter_children():
         yield die
-        if die.tag == "DW_TAG_namespace" and name_of(die) not in (
-            "std",
-            "__gnu_cxx",
-            "core",
-            "alloc",
-        ):
+        if die.tag == "DW_TAG_namespace" and name_of(die) not in _LIBRARIES:
             yield from _scope(die, code)
         elif die.tag == "DW_TAG_subprogram" and _covers(die, code):
             yield from _inside(die)
@@ -454,10 +444,8 @@ def _inside(die: DIE) -> Iterator[DIE]:
 def name_of(die: DIE) -> str:
     """An entry's own, or that of the declaration that it completes."""
     while "DW_AT_name" not in die.attributes:
-        link = next(
-            (a for a in ("DW_AT_specification", "DW_AT_abstract_origin") if a in die.attributes),
-            None,
-        )
+        links = ("DW_AT_specification", "DW_AT_abstract_origin")
+        link = next((name for name in links if name in die.attributes), None)
         if link is None:
             return ""
         die = referred(die, link)
