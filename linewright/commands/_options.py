@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from linewright.errors import UserError
+from linewright.errors import UserError, choice
 from linewright.plans.definition import Parameter
 from linewright.wings import load, wings
 
@@ -70,6 +70,19 @@ def set_option(parameters: Sequence[Parameter]) -> Any:
     return Annotated[
         list[str] | None, typer.Option("--set", help=f"KEY=VALUE, repeatable: {', '.join(about)}.")
     ]
+
+
+def limit_of(
+    text: str | None, parse: Callable[[str, str], float], where: str
+) -> tuple[float | None, bool]:
+    """A limit that a run is judged by, and whether it fails, too, where nothing is decided: 5% or
+    5%,undecided."""
+    if text is None:
+        return None, False
+    limit, comma, rest = text.partition(",")
+    if comma:
+        choice("decision", rest, where, ("undecided",))
+    return parse(limit, where), bool(comma)
 
 
 def words_of(options: dict[str, object]) -> list[str]:

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from linewright import units
-from linewright.commands._options import AsJson, Only, words_of
-from linewright.errors import DIFFERENT, DONE, check_range, choice, contradiction
+from linewright.commands._options import AsJson, Only, limit_of, words_of
+from linewright.errors import DIFFERENT, DONE, check_range, contradiction
 from linewright.records import files as records
 from linewright.show.output import asked_format, check_folder, console_for, note, print_json, write
 
@@ -69,26 +69,12 @@ def compare(
     """Say cell by cell what differs between runs, corrected for many comparisons; exit code 1 if
     anything does."""
     form = asked_format(form, as_json, "compare", FORMATS)
-    limit, undecided_fails = _limit(fail_above)
-    options = dict(
-        fail_above=limit,
-        only=only or (),
-        undecided_fails=undecided_fails,
-    )
+    limit, undecided_fails = limit_of(fail_above, units.share, "--fail-above")
+    options = dict(fail_above=limit, only=only or (), undecided_fails=undecided_fails)
     if html is not None:
         check_folder(html, "--html")  # Large files take minutes, which are not to be lost.
     again = [*[UNLIKE] * unlike, *words_of({"--fail-above": fail_above, "--only": only})]
     return answer(_paths(measure, files or [], launches), form, again, every, html, **options)
-
-
-def _limit(fail_above: str | None) -> tuple[float | None, bool]:
-    """The share that is allowed, and whether what is undecided fails, too."""
-    if fail_above is None:
-        return None, False
-    limit, comma, rest = fail_above.partition(",")
-    if comma:
-        choice("decision", rest, "--fail-above", ("undecided",))
-    return units.share(limit, "--fail-above"), bool(comma)
 
 
 def answer(

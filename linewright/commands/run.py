@@ -71,7 +71,9 @@ def _with_atomics(environment: dict[str, str], atomics: str, program: str) -> di
 
 
 def _with_locks(environment: dict[str, str], program: str) -> dict[str, str]:
-    interposed_locks.check_statistics(environment.get(interposed_locks.STATISTICS))
+    given = environment.get(interposed_locks.STATISTICS)
+    if given not in (None, "", "0", "1"):
+        raise UserError(f"{given!r} is no setting", interposed_locks.STATISTICS, "allowed: 1, or 0")
     library = find_rwlock(interposed_locks.arch_of(program))
     interposed_locks.check_calls(program, _warn)
     return environment | interposed_locks.interposed(environment, library)

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from linewright import __version__, units
-from linewright.commands._options import AsJson, Elsewhere, ProgramArgument, set_option
-from linewright.errors import DIFFERENT, DONE, RunError, UserError, check_range, choice
+from linewright.commands._options import AsJson, Elsewhere, ProgramArgument, limit_of, set_option
+from linewright.errors import DIFFERENT, DONE, RunError, UserError, check_range
 from linewright.plans.definition import Parameter, values_of, word
 from linewright.say.words import problem_text
 from linewright.show.output import console_for, note, print_json
-from linewright.trial.switching import SwitchProblem
 from linewright.trial.trial_place import TrialPlace
 
 if TYPE_CHECKING:
@@ -148,7 +147,11 @@ def trial(
         _only_alone(context)
         limit = [p for p in PARAMETERS if p.name == "limit"]
         return _resume(resume, values_of(limit, more or (), "--resume")["limit"], as_json)
-    _check_request(command, runs)
+    if not command:
+        raise UserError(
+            "no program named", "trial", "linewright trial [OPTIONS] -- PROGRAM [ARGS…]"
+        )
+    check_range(runs, 2, 100_000, "--runs")
     asked_for = values_of(PARAMETERS, more or (), "trial")
     from linewright.say.trial_document import too_few
     from linewright.trial import named_settings, runner
@@ -161,7 +164,7 @@ def trial(
         named_settings.check_storable(text)
     asked = _asked(asked_for, metric, higher_is_better, runs)
     asked |= _scaling(threads, fail_below, metric, higher_is_better, asked_for["work"])
-    with closing(TrialPlace(on, _warn)) as there:
+    with closing(TrialPlace(on, lambda problem: note(problem_text(problem)))) as there:
         if pad or locks:
             named = named_settings.alone(pad, command[0], there)
         elif others:
@@ -179,14 +182,6 @@ def trial(
             for name in unseen(named[1:]) if pad else ():
                 note(f"{name}: no heap block came from there, so nothing was padded")
         return code
-
-
-def _check_request(command: list[str] | None, runs: int) -> None:
-    if not command:
-        raise UserError(
-            "no program named", "trial", "linewright trial [OPTIONS] -- PROGRAM [ARGS…]"
-        )
-    check_range(runs, 2, 100_000, "--runs")
 
 
 def _asked(values: dict, metric: str, higher_is_better: bool, rounds: int) -> dict[str, object]:
@@ -219,15 +214,8 @@ def _scaling(
     if rate and work == "thread":
         what = "a rate is that of all threads, whatever each does"
         raise UserError(what, "--set work", "allowed beside --higher-is-better: work=job")
-    limit, comma, rest = (fail_below or "").partition(",")
-    if comma:
-        choice("decision", rest, "--fail-below", ("undecided",))
-    least = units.multiple(limit, "--fail-below") if fail_below is not None else 0.0
-    return {"work": work, "fail_below": least, "undecided_fails": bool(comma)}
-
-
-def _warn(problem: SwitchProblem) -> None:
-    note(problem_text(problem))
+    least, undecided_fails = limit_of(fail_below, units.multiple, "--fail-below")
+    return {"work": work, "fail_below": least or 0.0, "undecided_fails": undecided_fails}
 
 
 def _only_alone(context: typer.Context) -> None:
@@ -286,7 +274,7 @@ def _resume(path: str, limit_s: float | None, as_json: bool) -> int:
     known = trial_file.read(path, note)
     session = known.sessions[-1]
     samples = [s for s in known.samples if s.session == session.session]
-    with closing(TrialPlace(session.target, _warn)) as there:
+    with closing(TrialPlace(session.target, lambda problem: note(problem_text(problem)))) as there:
         now = there.facts()
         for name in ("cpu_model", "kernel", "boot_id"):
             if getattr(session, name) != now[name]:

@@ -130,10 +130,6 @@ def _obstacle(before: Summary, after: Summary, figure: str) -> Obstacle | None:
     return None
 
 
-def _figures(summary: Summary, figure: str) -> dict[str, float]:
-    return summary.of_launches(f"{figure}_ns")
-
-
 def _contrast(
     before: Summary,
     after: Summary,
@@ -142,7 +138,7 @@ def _contrast(
     order: Mapping[str, int],
     states: Mapping[str, int],
 ) -> Contrast | None:
-    one, two = _figures(before, figure), _figures(after, figure)
+    one, two = (s.of_launches(f"{figure}_ns") for s in (before, after))
     scale = "ns" if figure == "exposed" else "ratio"
     if beside:
         turned = {k: two[beside[k]] for k in one if beside.get(k) in two}
@@ -164,7 +160,8 @@ def _exact(
     """What two simulations differ by, over the launches that had the same random numbers, with the
     band that the constants leave it. None where they share no launch."""
     one, two = (
-        {known[i].launch: ns for i, ns in _figures(s, figure).items()} for s in (before, after)
+        {known[i].launch: ns for i, ns in s.of_launches(f"{figure}_ns").items()}
+        for s in (before, after)
     )
     shared = sorted(set(one) & set(two))
     if not shared:
@@ -220,36 +217,29 @@ def _pairs(
     left: Mapping[str, Summary], right: Mapping[str, Summary], known: Mapping[str, Context]
 ) -> list[_CellInBoth]:
     shared = [(left[i], right[i]) for i in left if i in right]
-    ids = [{i for s in side for i in s.context_ids} for side in zip(*shared, strict=True)] or [
-        set(),
-        set(),
-    ]
-    beside = launches_in_turns(*([known[i] for i in side if i in known] for side in ids))
-    order = {
-        c: n
-        for n, c in enumerate(sorted(known, key=lambda i: (known[i].started_utc, known[i].launch)))
-    }
-    states = _states([[known[i] for i in side if i in known] for side in ids]) if not beside else {}
+    ids = [{i for pair in shared for i in pair[side].context_ids} for side in (0, 1)]
+    contexts = [[known[i] for i in own if i in known] for own in ids]
+    beside = launches_in_turns(*contexts)
+    in_time = sorted(known, key=lambda i: (known[i].started_utc, known[i].launch))
+    order = {c: n for n, c in enumerate(in_time)}
+    states = {} if beside else _states(contexts)
     exact = simulated(known.values())
     figures = [_compared(a, b, exact) for a, b in shared]
     obstacles = [_obstacle(*pair, figure) for pair, figure in zip(shared, figures, strict=True)]
-    if exact:
-        return [
-            _CellInBoth(a, b, figure, found, None if found else _exact(a, b, figure, known))
-            for (a, b), figure, found in zip(shared, figures, obstacles, strict=True)
-        ]
-    groups = [noise_group_of(a.cell) for a, _ in shared]
-    made = [
-        None if found else _contrast(a, b, figure, beside, order, states)
+    contrasts = [
+        None if found
+        else _exact(a, b, figure, known) if exact
+        else _contrast(a, b, figure, beside, order, states)
         for (a, b), figure, found in zip(shared, figures, obstacles, strict=True)
-    ]
-    contrasts = add_components(
-        pool_components(made, groups, kind=kind_of),
-        list(map(kind_of, groups)),
-        _excess(shared),
-    )
+    ]  # fmt: skip
+    if not exact:
+        groups = [noise_group_of(a.cell) for a, _ in shared]
+        pooled = pool_components(contrasts, groups, kind=kind_of)
+        contrasts = add_components(pooled, list(map(kind_of, groups)), _excess(shared))
     return [
-        _CellInBoth(a, b, figure, found, c, c is None and _depends_on_state(a, states))
+        _CellInBoth(
+            a, b, figure, found, c, not exact and c is None and _depends_on_state(a, states)
+        )
         for (a, b), figure, found, c in zip(shared, figures, obstacles, contrasts, strict=True)
     ]
 

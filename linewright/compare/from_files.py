@@ -39,7 +39,7 @@ from linewright.compare.compared_files import (
     simulated,
 )
 from linewright.errors import UserError, nothing_finished
-from linewright.records.files import LONGEST_LINE
+from linewright.records.files import DECODE_ERRORS, LONGEST_LINE, kind_of
 from linewright.records.store import Store
 from linewright.schema import Context
 from linewright.trial import trial_file
@@ -223,12 +223,12 @@ def compare(
 
 
 def _is_trial(path: str) -> bool:
-    """Whether a file's first line says that it is a trial; readers say what is wrong with anything
-    unreadable."""
+    """Whether a file's first line says that it is a trial, of whatever version; readers say what is
+    wrong with anything unreadable."""
     try:
         with open(path, "rb") as stream:
-            return trial_file.is_first_line(stream.readline(LONGEST_LINE))
-    except OSError:
+            return kind_of(stream.readline(LONGEST_LINE))[0] == "trial"
+    except (OSError, *DECODE_ERRORS):
         return False
 
 
@@ -288,7 +288,9 @@ def _missed(run: SummarisedRun) -> list[Summary]:
 def _order(baseline: SummarisedRun, other: SummarisedRun) -> LaunchOrder:
     """How the launches of a run lie to the baseline's."""
     both = baseline.contexts, other.contexts
-    ids, machines = ([{getattr(c, of) for c in side} for side in both] for of in _SHARED)
+    ids, machines = (
+        [{getattr(c, of) for c in side} for side in both] for of in ("context_id", "machine_id")
+    )
     began = [sorted(c.started_utc for c in side) for side in both]
     if ids[0] == ids[1]:
         return "itself"
@@ -302,9 +304,6 @@ def _order(baseline: SummarisedRun, other: SummarisedRun) -> LaunchOrder:
     # Launches of either began while the other's went on.
     mixed = all(began) and began[0][0] < began[1][-1] and began[1][0] < began[0][-1]
     return "mixed" if mixed else "sequence"
-
-
-_SHARED = ("context_id", "machine_id")
 
 
 def _contexts(store: Store) -> list[Context]:

@@ -30,6 +30,7 @@ from linewright.plans.request import LAUNCH, check_time, request_of, resolve
 from linewright.records import files as records
 from linewright.run.probe_questions import digest
 from linewright.run.registry import LocalTarget
+from linewright.run.transport import last_line
 from linewright.schema import Plan, Record
 from linewright.target import Target
 
@@ -110,8 +111,8 @@ def _run(words: list[str], part: Path, turn: int) -> None:
     except OSError as error:
         raise RunError(f"cannot run {words[0]}: {error.strerror}") from None
     if done.returncode != 0:
-        last = done.stderr.strip().splitlines()[-1:] or [""]
-        raise RunError(f"{shlex.join(words)} ended with {done.returncode}: {last[0]}")
+        said = last_line(done.stderr)
+        raise RunError(f"{shlex.join(words)} ended with {done.returncode}: {said}")
     if not part.exists():
         raise RunError(f"{shlex.join(words)} wrote no {part}")
 

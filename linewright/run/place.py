@@ -23,7 +23,7 @@ from msgspec import Struct
 from linewright import __version__, wings
 from linewright.errors import LinewrightError, RunError, UserError, one_line
 from linewright.run import probe_questions
-from linewright.run.process import Interrupts, start
+from linewright.run.process import Interrupts, end_of_input, start
 from linewright.run.programs import NAME, find_probe
 from linewright.run.transport import Ssh, Transport, last_line, run
 from linewright.schema import PROBED, architecture_of_machine
@@ -304,13 +304,7 @@ class Place:
     def close(self) -> None:
         """Remove the folder, by ending the script that keeps it, and end the connection."""
         if self._keeper is not None:
-            self._keeper.stdin.close()
-            try:
-                self._keeper.wait(CLOSE_S)
-            except subprocess.TimeoutExpired:
-                self._keeper.kill()
-                self._keeper.wait()
-            self._keeper.stdout.close()
+            end_of_input(self._keeper, CLOSE_S)
         elif "folder" in self.__dict__:
             self._temporary.cleanup()
         self._errors.close()

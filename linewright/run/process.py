@@ -50,6 +50,15 @@ def end(process: subprocess.Popen) -> None:
             stream.close()
 
 
+def end_of_input(process: subprocess.Popen, patience_s: float) -> None:
+    """Have a program end by the end of its input, or be ended where it does not."""
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(patience_s)
+    end(process)
+
+
 def die_with_parent() -> Callable[[], None]:
     """For the child: be terminated when the command is, even by SIGKILL, so that no program goes on
     unheard.

@@ -17,12 +17,6 @@ STATISTICS = "LINEWRIGHT_RWLOCK_STATISTICS"
 ALLOWED = "allowed: a dynamically linked program of glibc"
 
 
-def check_statistics(value: str | None) -> None:
-    """Refuse a value that the library would not heed."""
-    if value not in (None, "", "0", "1"):
-        raise UserError(f"{value!r} is no setting", STATISTICS, "allowed: 1, or 0")
-
-
 def arch_of(program: str) -> str:
     """The architecture of a program whose locks can be replaced; empty for a script, say, of which
     only what it starts is concerned. UserError names the program and why it cannot."""

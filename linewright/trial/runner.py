@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -19,7 +18,8 @@ import msgspec
 from linewright.errors import RunError, UserError, one_line
 from linewright.run.place import LOST, Place
 from linewright.run.probe_questions import error_text, exit_text
-from linewright.run.process import Interrupts, start
+from linewright.run.process import Interrupts, end_of_input, start
+from linewright.run.transport import last_line
 from linewright.trial.trial_file import FOLDER, TrialSetting
 
 METRICS = {"wall": "s", "cpu": "s", "maxrss": "bytes"}
@@ -157,14 +157,7 @@ class Helper:
         self._process.kill()
 
     def close(self) -> None:
-        with suppress(OSError):
-            self._process.stdin.close()
-        try:
-            self._process.wait(CLOSE_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process.stdout.close()
+        end_of_input(self._process, CLOSE_S)
         self._errors.close()
 
 
@@ -215,8 +208,6 @@ class Runs:
             there = f" on {place.name}" if place.far else ""
             why = os.strerror(found["errno"])
             raise UserError(f"cannot run {command[0]}{there}: {why}", "PROGRAM")
-        if found["late"]:
-            return self._late(found["wall_s"], found["threads"])
         return self._outcome(found, output)
 
     def _wait(self) -> tuple[dict[str, Any], bytes]:
@@ -227,20 +218,20 @@ class Runs:
         with self._interrupts.answered_by(pass_on):
             return self._helper.answer()
 
-    def _late(self, took: float, threads: int) -> RunOutcome:
-        after = f"{took:.1f} s" if took >= 1 else f"{took * 1e3:.0f} ms"
-        reason = f"longer than its limit: ended after {after}"
-        return RunOutcome(None, reason, took, 0.0, 0, None, threads)
-
     def _outcome(self, found: Mapping[str, Any], output: bytes) -> RunOutcome:
-        """Of a run that came to its end, by what the helper measured."""
+        """By what the helper measured."""
+        if found["late"]:
+            took = found["wall_s"]
+            after = f"{took:.1f} s" if took >= 1 else f"{took * 1e3:.0f} ms"
+            reason = f"longer than its limit: ended after {after}"
+            return RunOutcome(None, reason, took, 0.0, 0, None, found["threads"])
         code = os.waitstatus_to_exitcode(found["status"])
         wall_s, cpu_s, maxrss = found["wall_s"], found["cpu_s"], found["maxrss_bytes"]
-        value, reason = (
-            (None, _failure(code, found["errors"]))
-            if code
-            else self._value(wall_s, cpu_s, maxrss, output)
-        )
+        if code:
+            said = last_line(found["errors"])[:120]
+            value, reason = None, exit_text(code) + (f": {said}" if said else "")
+        else:
+            value, reason = self._value(wall_s, cpu_s, maxrss, output)
         return RunOutcome(value, reason, wall_s, cpu_s, maxrss, code, found["threads"])
 
     def _value(
@@ -261,8 +252,3 @@ class Runs:
         """End the search of an expression, which can take for ever to find nothing."""
         self._interrupts.answer = lambda: None  # a second one must not raise on the way out
         raise Interruption
-
-
-def _failure(code: int, errors: str) -> str:
-    lines = [line for line in errors.splitlines() if line.strip()]
-    return exit_text(code) + (f": {one_line(lines[-1])[:120]}" if lines else "")

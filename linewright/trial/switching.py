@@ -91,11 +91,10 @@ def switched(
     environment["LD_AUDIT"] = ":".join([*others, str(library)])
     environment["LINEWRIGHT_ATOMICS"] = atomics
     tunables = environment.get("GLIBC_TUNABLES", "")
+    given = re.search(rf"{re.escape(TLS_TUNABLE)}=(\d+)", tunables)
     if TLS_TUNABLE not in tunables:
         environment["GLIBC_TUNABLES"] = f"{tunables}{':' if tunables else ''}{TLS_TUNABLE}={room}"
-    elif (given := re.search(rf"{re.escape(TLS_TUNABLE)}=(\d+)", tunables)) and int(
-        given[1]
-    ) < room:
+    elif given and int(given[1]) < room:
         warn(SwitchProblem("tunable_too_small", given[1], str(room)))
     return environment
 
@@ -139,14 +138,10 @@ def warn_unswitched(program: str, warn: Warn) -> None:
     try:
         image = begin(program)
     except UserError:
-        if _is_32_bit(program):
-            warn(SwitchProblem("32_bit", program, AUDIT))
+        with open(program, "rb") as file:
+            if file.read(5) == b"\x7fELF\x01":
+                warn(SwitchProblem("32_bit", program, AUDIT))
         return  # a script, say: what it starts is switched
     if why := image.unswitchable:
         what = {"not_arm64": image.machine, "unaudited": image.unaudited}.get(why, "")
         warn(SwitchProblem(why, program, what))
-
-
-def _is_32_bit(program: str) -> bool:
-    with open(program, "rb") as file:
-        return file.read(5) == b"\x7fELF\x01"

@@ -152,14 +152,6 @@ def read(path: str, warn=lambda text: None) -> TrialFile:
     return TrialFile(path, sessions, samples, end)
 
 
-def is_first_line(line: bytes) -> bool:
-    """Whether a file that begins with this line is a trial file, of whatever version."""
-    try:
-        return kind_of(line)[0] == "trial"
-    except DECODE_ERRORS:
-        return False
-
-
 def _decode(line: bytes, where: str) -> Session | ProgramRun:
     try:
         kind, version = kind_of(line)
