@@ -209,7 +209,11 @@ def _on_one(
         )
         if kept.writer:
             stack.callback(kept.writer.close)
-        looks = _looks(chosen, target)
+        looks = None
+        if chosen.looks and not target.simulates:  # which takes its own time
+            from linewright.analysis.looks import Looks  # NumPy takes longer than a refusal
+
+            looks = Looks(chosen, set())
         if looks is not None and kept.records:
             looks.take(kept.contexts, kept.records)
         done = looks.done if looks is not None else set()
@@ -224,18 +228,13 @@ def _on_one(
             _show(kept.contexts, kept.records, form)
             return DONE
         if kept.writer is None:
-            kept = kept._replace(writer=_create(out, chosen.name, again["--on"]))
+            path = _path(out, chosen.name)
+            words = words_of({"--resume": path, "--on": again["--on"]})
+            command = shlex.join(["linewright", "measure", *words])
+            writer = records.create(path, otherwise=f"; {command} continues it")
+            kept = kept._replace(writer=writer)
             stack.callback(kept.writer.close)
         return _run(chosen, launches, (done, looks), kept, target, form, again)
-
-
-def _looks(plan: Plan, target: Target) -> Looks | None:
-    """What ends comparisons early, where the plan asks for it; a simulation takes its own time."""
-    if not plan.looks or target.simulates:
-        return None
-    from linewright.analysis.looks import Looks  # imports NumPy, which takes longer than a refusal
-
-    return Looks(plan, set())
 
 
 def _compared(
@@ -346,13 +345,6 @@ def _path(out: str | None, plan: str) -> str:
     return out if out is not None else records.new_path(f"{plan}-{records.moment()}")
 
 
-def _create(out: str | None, plan: str, on: object) -> records.Writer:
-    path = _path(out, plan)
-    words = words_of({"--resume": path, "--on": on})
-    command = shlex.join(["linewright", "measure", *words])
-    return records.create(path, otherwise=f"; {command} continues it")
-
-
 def _check_machine(contexts: list[Context], path: str, target: Target) -> None:
     here = target.context().machine_id
     for context in contexts:
@@ -403,9 +395,14 @@ def _run(
     with progress.fitting(progress.PlanMeter(launches, budget_s)) as shown:
         try:
             for event in target.run(plan, done):
+                if isinstance(event, Progress):
+                    kept.writer.sync()
+                    shown.show(event)
+                    continue
                 if isinstance(event, Context):
                     event = msgspec.structs.replace(event, **made_by)
-                _take(event, contexts, rows, kept.writer, shown)
+                kept.writer.write(event)
+                (contexts if isinstance(event, Context) else rows).append(event)
                 if looks is not None and isinstance(event, Record):
                     looks.take(contexts, rows)
         except (RunError, UserError) as error:
@@ -438,21 +435,6 @@ def _show(contexts: list[Context], rows: list[Record], form: str) -> None:
 
     summaries = summarise(contexts, rows)
     show_command.show_summaries(summaries, contexts, *form_and_view(form, False))
-
-
-def _take(
-    event: Context | Record | Progress,
-    contexts: list[Context],
-    rows: list[Record],
-    writer: records.Writer,
-    shown: progress.ProgressLines,
-) -> None:
-    if isinstance(event, Progress):
-        writer.sync()
-        shown.show(event)
-        return
-    writer.write(event)
-    (contexts if isinstance(event, Context) else rows).append(event)
 
 
 def _with_what_is_kept(

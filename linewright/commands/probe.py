@@ -125,15 +125,14 @@ class UnprobedMachine:
 
     def forms(self) -> list[Form]:
         every = probe_questions.read_forms(probe_questions.ask([find_probe()], "--list-forms=all"))
+        # As `belongs_to` in wire/forms.hpp: generic forms wider than a register are no instruction.
+        archs, bits = ("any", self._arch), architecture_of(self._arch).word_bits
         here = [
-            form for form in every if form.arch in ("any", self._arch) or self._shares_generic(form)
+            form
+            for form in every
+            if form.arch in archs or (form.arch == "generic" and form.width_bits <= bits)
         ]
         return [msgspec.structs.replace(form, available=True, reason="") for form in here]
-
-    def _shares_generic(self, form: Form) -> bool:
-        """As `belongs_to` in wire/forms.hpp: generic forms wider than a register are no
-        instruction."""
-        return form.arch == "generic" and form.width_bits <= architecture_of(self._arch).word_bits
 
     def topology(self) -> Topology:
         cpus = [Cpu(cpu=n, core=n, l3=0, socket=0, node=0, allowed=True) for n in range(CPUS)]

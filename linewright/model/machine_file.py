@@ -157,18 +157,12 @@ def parse(data: bytes, where: str) -> Machine:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UserError(f"not TOML: {error}", where, "expected a machine file") from None
     except msgspec.ValidationError as error:
-        said = _plain(str(error))
+        said = str(error)
+        if "missing required field `provenance`" in said and "`$.constants[...]`" in said:
+            said = "a constant without provenance"  # the rule that it breaks
         raise UserError(said, where, "docs/guide/model.md describes machine files") from None
     _check(machine, where)
     return machine
-
-
-def _plain(message: str) -> str:
-    """msgspec's message, with the missing provenance named as the rule that it breaks."""
-    if "missing required field `provenance`" in message:
-        place = re.search(r"`\$\.constants\[\.\.\.\]`", message)
-        return "a constant without provenance" if place else message
-    return message
 
 
 def need(held: object, what: str, where: str, allowed: str = "") -> None:
@@ -180,7 +174,9 @@ def need(held: object, what: str, where: str, allowed: str = "") -> None:
 def _check(machine: Machine, where: str) -> None:
     kinds = {**KINDS, **DISTANCES}
     _check_constants(machine, kinds, where)
-    _check_topology(machine.topology, where)
+    for name in ("cores_per_l3", "cores_per_socket"):
+        cores, size = machine.topology.cores, getattr(machine.topology, name)
+        need(cores % size == 0, f"{cores} cores are not groups of {name} = {size}", where)
     stated, expected = ", ".join(machine.policy), f"expected {', '.join(CLASSES)}"
     need(set(machine.policy) == set(CLASSES), f"policy states {stated}", where, expected)
     states = f"one for each of {', '.join(STATES)}"
@@ -221,13 +217,6 @@ def _check_range(name: str, value: float, kind: ConstantKind, where: str) -> Non
         where,
         f"from {kind.low:g} to {kind.high:g} {kind.unit}",
     )
-
-
-def _check_topology(shape: MachineShape, where: str) -> None:
-    for name in ("cores_per_l3", "cores_per_socket"):
-        size = getattr(shape, name)
-        whole = shape.cores % size == 0
-        need(whole, f"{shape.cores} cores are not groups of {name} = {size}", where)
 
 
 def resolve(machine: Machine, draw: Mapping[str, float] | None = None) -> dict:
@@ -287,11 +276,6 @@ def _to_centre(topology: MachineShape, between: list[list[int]], core: int, firs
     socket = range(first, first + topology.cores_per_socket)
     half = max(between[a][b] for a in socket for b in socket) // 2
     return half if core in socket else between[core][first] - half
-
-
-def resolved_json(machine: Machine) -> str:
-    """The resolved machine as one line, the same text for the same machine."""
-    return json.dumps(resolve(machine), separators=(",", ":"))
 
 
 def parts(machine: Machine) -> dict[str, str]:

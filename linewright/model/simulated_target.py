@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 import time
@@ -56,7 +57,7 @@ class ModelTarget(ProgramTarget):
         self.program = find_model()
         self.published_harness = harness == "published"
         self._file = tempfile.NamedTemporaryFile("w", suffix=".json", prefix="linewright-machine-")
-        self._file.write(machine_file.resolved_json(machine))
+        self._file.write(json.dumps(machine_file.resolve(machine), separators=(",", ":")))
         self._file.flush()
         published = ["--published-harness"] if self.published_harness else []
         self.command = [self.program, "--machine", self._file.name, *published]

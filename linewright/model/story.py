@@ -170,8 +170,10 @@ def tornado(machine: Machine, cell: Cell, simulator: Simulator) -> list[str]:
 def bounds(machine: Machine, cell: Cell, simulator: Simulator) -> list[str]:
     """What may be said of a cell on a machine that no measurement pins: the least and the greatest
     figure over draws of its constants, what one wait for a list saves, and what of it was given."""
-    each, once = (_waiting(cell, wait) for wait in ("each", "once"))
-    cells = [each, once] if cell == once else [cell]
+    cells, one_wait = [cell], cell.params.get("wait") == "once"
+    if one_wait:
+        each = msgspec.structs.replace(cell, params=cell.params | {"wait": "each"})
+        cells = [each, cell]
     plan = Plan(linewright_plan=2, name="explain", cells=cells)
     rows = simulate(machine, plan, BOUND_DRAWS, simulator)
     band = bands(rows)[-1]
@@ -180,7 +182,7 @@ def bounds(machine: Machine, cell: Cell, simulator: Simulator) -> list[str]:
         f"Bounds only: {numbers.span(band.low, band.high, 'ns')}; machine {machine.name} is not "
         "calibrated, and where between the two the time lies is not known.",
     ]
-    if cell == once:
+    if one_wait:
         saved = [100 * (1 - one.p50 / many.p50) for many, one in rows]
         text.append(
             "One wait for the list takes "
@@ -192,28 +194,14 @@ def bounds(machine: Machine, cell: Cell, simulator: Simulator) -> list[str]:
 def given(machine: Machine, cell: Cell) -> list[str]:
     """Which constants of a machine that is not calibrated, of those that the cell needs, were set
     so that it says what was published: that it says so is no prediction."""
-    names = [name for name in (machine.posterior or [{}])[0] if _of_list(name) == _is_list(cell)]
+    of_list = "entries" in dict(cell.params)
+    fitted = (machine.posterior or [{}])[0]
+    names = [name for name in fitted if name.startswith("maintain_") == of_list]
     of = dict.fromkeys(machine.sources[machine.constants[name].source] for name in names)
     return [
         f"Given to the machine, and no prediction: {numbers.join(names)}. {text.rstrip('.')}."
         for text in of
     ]
-
-
-def _of_list(constant: str) -> bool:
-    return constant.startswith("maintain_")
-
-
-def _is_list(cell: Cell) -> bool:
-    return "entries" in dict(cell.params)
-
-
-def _waiting(cell: Cell, wait: str) -> Cell | None:
-    """The cell with a wait behind each entry of its list, or one for all; None of other cells."""
-    params = dict(cell.params)
-    return (
-        msgspec.structs.replace(cell, params=params | {"wait": wait}) if "wait" in params else None
-    )
 
 
 MOST_NAMED = 6

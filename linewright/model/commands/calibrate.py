@@ -114,7 +114,8 @@ def _fitted(
         if steps:
             fit = posterior.sample(fit, machine, used, executor, parts, note, steps)
         folds = _folds(executor, machine, found, fitting, program)
-        source = f"`linewright model calibrate` with {len(used)} cells of {table}, {_today()}"
+        today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        source = f"`linewright model calibrate` with {len(used)} cells of {table}, {today}"
         result = calibration.fitted(machine, fit, used, source, "")
         figures = simulator.ask(machine_file.resolve(result), calibration.plan_of(found))
         never = [o for o, reason in zip(found, reasons, strict=True) if reason and not o.unsteady]
@@ -123,10 +124,6 @@ def _fitted(
     result = msgspec.structs.replace(result, misses=calibration.misses(folds))
     text = calibration_report.lines(result, found, reasons, figures, fit, folds)
     return calibration_report.with_summary(result, found, reasons, figures, folds), text
-
-
-def _today() -> str:
-    return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
 def _folds(

@@ -40,7 +40,7 @@ def explain(
     starves, which constants the answer hangs on."""
     from linewright.model import story
     from linewright.model.simulated_target import described  # NumPy comes with it
-    from linewright.model.simulator import Simulator
+    from linewright.model.simulator import MODEL, Simulator
 
     scheme, _, rest = on.partition(":")
     if scheme != "model":
@@ -60,7 +60,9 @@ def explain(
         for sentence in (*said, *story.tornado(target.machine, plan.cells[0], simulator)):
             print(sentence)
     if trace is not None:
-        _write_trace(target, plan, trace)
+        command, asked = [*target.command, "--trace"], msgspec.json.encode(plan)
+        write(trace, answered(command, MODEL, asked, None).stdout, "--trace")
+        note(f"the trace is in {trace}")
     return DONE
 
 
@@ -72,9 +74,3 @@ def _check_trace(target: ModelTarget, path: str) -> None:
         raise UserError(
             "no trace without calibration", "--trace", "its times would be bare nanoseconds"
         )
-
-
-def _write_trace(target: ModelTarget, plan: Plan, path: str) -> None:
-    command, asked = [*target.command, "--trace"], msgspec.json.encode(plan)
-    write(path, answered(command, "linewright-model", asked, None).stdout, "--trace")
-    note(f"the trace is in {path}")
