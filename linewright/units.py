@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Quantities as people type them: durations, percentages, names of events, CPU lists; and durations
-as they read them."""
+"""Quantities as people type them: durations, percentages, names of events, CPU lists; commands as a
+shell takes them; and durations as people read them."""
 
 from __future__ import annotations
 
 import re
+import shlex
 
 from linewright.errors import UserError
 from linewright.numbers import cpu_text
@@ -57,6 +58,14 @@ def _fraction(text: str) -> float | None:
     if not match or match[2] not in ("", "%"):
         return None
     return float(match[1]) / (100 if match[2] == "%" else 1)
+
+
+def shell_words(text: str, where: str, allowed: str) -> list[str]:
+    """The words of a command or of assignments, quoted as in a shell."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UserError(f"{text!r} cannot be read: {error}", where, allowed) from None
 
 
 MOST_EVENTS = 6

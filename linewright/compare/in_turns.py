@@ -23,6 +23,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from linewright import units
 from linewright.analysis.comparison import FEWEST_LAUNCHES
 from linewright.errors import RunError, UserError
 from linewright.plans.estimate import LAUNCH_S, cells_s
@@ -41,14 +42,8 @@ NAMES = ("a.jsonl", "b.jsonl")
 
 def checked(command: str) -> list[str]:
     """A command's words; UserError where it names no place for the file."""
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise UserError(
-            f"cannot be read: {error}",
-            "--measure",
-            "a command as a shell takes it, in quotation marks",
-        ) from None
+    allowed = "a command as a shell takes it, in quotation marks"
+    words = units.shell_words(command, "--measure", allowed)
     if not any(OUTPUT in word for word in words):
         raise UserError(
             f"{OUTPUT} does not occur in {command!r}",

@@ -16,6 +16,7 @@ from pathlib import Path
 from linewright.errors import UserError
 from linewright.run.programs import find_probe
 from linewright.run.registry import ProgramTarget
+from linewright.units import shell_words
 
 RUNNERS = [
     Path("/usr/local/libexec/linewright/linewright-kernel"),
@@ -23,6 +24,7 @@ RUNNERS = [
 ]
 """Where kmod/user/install.sh puts it, and the Debian package."""
 MODULES = Path("/lib/modules")
+RUNNER = "LINEWRIGHT_KERNEL_RUNNER"
 
 
 class KernelTarget(ProgramTarget):
@@ -35,9 +37,9 @@ class KernelTarget(ProgramTarget):
 def runner_command() -> list[str]:
     """What ``LINEWRIGHT_KERNEL_RUNNER`` names, else the runner built for the running kernel, as
     root."""
-    named = os.environ.get("LINEWRIGHT_KERNEL_RUNNER")
+    named = os.environ.get(RUNNER)
     if named:
-        return shlex.split(named)
+        return shell_words(named, RUNNER, "allowed: a command and its options")
     command = installed_by_dkms() or built_here()
     return command if os.geteuid() == 0 else ["sudo", *command]
 

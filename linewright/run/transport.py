@@ -19,6 +19,7 @@ from pathlib import Path
 
 from linewright.errors import UserError, one_line
 from linewright.run.process import die_with_parent
+from linewright.units import shell_words
 
 SSH = "LINEWRIGHT_SSH"
 """Environment variable with the ssh command and options of the user's own, which count before
@@ -47,19 +48,13 @@ class Transport:
     shell."""
 
     def __init__(self, command: str) -> None:
-        try:
-            self.words = shlex.split(command)
-        except ValueError as error:
-            raise UserError(
-                f"{command!r}: {error}", "--on exec:COMMAND", "quoted as in a shell"
-            ) from None
+        where = "--on exec:COMMAND"
+        self.words = shell_words(command, where, "quoted as in a shell")
         if not self.words:
-            raise UserError(
-                "no command named", "--on exec:COMMAND", "for example 'exec:docker exec -i NAME'"
-            )
+            raise UserError("no command named", where, "for example 'exec:docker exec -i NAME'")
         if shutil.which(self.words[0]) is None:
             what = f"no such program: {self.words[0]}"
-            raise UserError(what, "--on exec:COMMAND", "a command that can be run here")
+            raise UserError(what, where, "a command that can be run here")
         self.name = f"exec:{command.strip()}"
 
     def shell(self, script: str) -> list[str]:
@@ -96,10 +91,7 @@ class Ssh(Transport):
         self._may_ask = sys.stdin is not None and sys.stdin.isatty()
         batch = () if self._may_ask else ("-oBatchMode=yes",)
         target = (*(("-l", user) if user else ()), *(("-p", port) if port else ()), host)
-        try:
-            ssh = shlex.split(os.environ.get(SSH) or "ssh")
-        except ValueError as error:
-            raise UserError(str(error), SSH, "allowed: a command and its options") from None
+        ssh = shell_words(os.environ.get(SSH) or "ssh", SSH, "allowed: a command and its options")
         begin = [*ssh, *OPTIONS, *batch, f"-oControlPath={self._socket}"]
         # Only through the connection that stands: a new one could ask for a password, or lead to
         # another machine.

@@ -8,7 +8,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from linewright import numbers, policy
+from linewright import numbers, policy, units
 from linewright.errors import UserError, check_range, contradiction
 from linewright.trial.trial_file import TrialSetting
 
@@ -150,11 +150,8 @@ def named(
         raise _nothing_to_try(there.machine)
     _checked(found)
     if len(found) < 2 and not alone:
-        raise UserError(
-            "one setting has nothing to be compared with",
-            "--settings",
-            "at least two, separated by /",
-        )
+        what = "one setting has nothing to be compared with"
+        raise UserError(what, "--settings", "at least two, separated by /")
     return found
 
 
@@ -169,34 +166,19 @@ def _nothing_to_try(machine: str) -> UserError:
 def _checked(found: list[TrialSetting]) -> list[TrialSetting]:
     """They have names of their own and are not too many."""
     names = [setting.name for setting in found]
-    if len(set(names)) < len(names):
-        raise UserError(
-            f"setting named twice: {next(n for n in names if names.count(n) > 1)}",
-            "trial",
-            "each setting once",
-        )
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UserError(f"setting named twice: {twice[0]}", "trial", "each setting once")
     check_range(len(found), 1, MOST_SETTINGS, "settings")
     return found
 
 
 def _assignments(text: str) -> dict[str, str]:
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise UserError(
-            f"{text!r}: {error}",
-            "--env",
-            "allowed: NAME=VALUE, several separated by spaces, quoted as in a shell",
-        ) from None
+    allowed = "allowed: NAME=VALUE, several separated by spaces, quoted as in a shell"
     answer: dict[str, str] = {}
-    for word in words:
+    for word in units.shell_words(text, "--env", allowed):
         name, equals, value = word.partition("=")
         if not equals or not _NAME.fullmatch(name) or "\0" in value:
-            raise UserError(
-                f"not an assignment: {word!r}",
-                "--env",
-                "allowed: NAME=VALUE, several separated by spaces",
-            )
+            raise UserError(f"not an assignment: {word!r}", "--env", allowed)
         answer[name] = value
     return answer
 
