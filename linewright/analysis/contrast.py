@@ -298,10 +298,7 @@ def signed_rank_interval(
     """The Hodges-Lehmann estimate of where values lie around which they are symmetric, and the ends
     of its interval by the signed-rank test, which are infinite where so few cannot give that
     confidence."""
-    means, k = (
-        _pair_means(values),
-        signed_rank_bound(values.size, (1 - confidence) / 2),
-    )
+    means, k = _pair_means(values), signed_rank_bound(values.size, (1 - confidence) / 2)
     ends = (float(means[k]), float(means[-1 - k])) if k >= 0 else (-math.inf, math.inf)
     return (median(means), *ends)
 

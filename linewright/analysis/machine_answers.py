@@ -99,7 +99,9 @@ class MachineAnswers:
 
     @cached_property
     def default(self) -> Policy:
-        return setting_choice.default_choice(self.context.features if self.context else [])
+        """What a compiler's code does at run time: load forms where the CPU has LSE, LL/SC where it
+        has not."""
+        return Policy("load" if self.context and "lse" in self.context.features else "llsc")
 
     @cached_property
     def findings(self) -> list[Finding]:

@@ -81,12 +81,6 @@ class Choice(Struct, frozen=True, kw_only=True):
         return contended and {p.why for p in self.still_open} - {""} == {"model"}
 
 
-def default_choice(features: Iterable[str]) -> Policy:
-    """What a compiler's code does at run time: load forms where the CPU has LSE, LL/SC where it has
-    not."""
-    return Policy("load" if "lse" in features else "llsc")
-
-
 def stands_for(side: Side, operations: str, default: Policy) -> Policy | None:
     """What a form, or a setting of a library operation, stands for in a class; None where no
     setting chooses it.

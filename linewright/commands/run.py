@@ -13,6 +13,7 @@ import typer
 from linewright import policy
 from linewright.commands._options import ProgramArgument, become
 from linewright.errors import UserError
+from linewright.run import programs
 from linewright.run.programs import find_audit, find_rwlock
 from linewright.say.words import problem_text
 from linewright.show.output import note
@@ -76,4 +77,4 @@ def _with_locks(environment: dict[str, str], program: str) -> dict[str, str]:
         raise UserError(f"{given!r} is no setting", interposed_locks.STATISTICS, "allowed: 1, or 0")
     library = find_rwlock(interposed_locks.arch_of(program))
     interposed_locks.check_calls(program, _warn)
-    return environment | interposed_locks.interposed(environment, library)
+    return environment | programs.preloading([programs.name_of(library)], environment)

@@ -49,25 +49,30 @@ def targets(calls: np.ndarray, addresses: np.ndarray) -> np.ndarray:
     return addresses + 4 * (offsets - ((offsets & 1 << 25) << 1))
 
 
+ADRP_X16, BR_X16, ANY = (0x9F00001F, 0x90000010), (0xFFFFFFFF, 0xD61F0200), (0, 0)
+"""Mask and value of instructions."""
+
+
+def runs_of(words: np.ndarray, *instructions: tuple[int, int]) -> list[int]:
+    """Indices of the first of such instructions, one behind the other."""
+    count = len(words) - len(instructions) + 1
+    found = np.ones(max(0, count), dtype=bool)
+    for i, (mask, value) in enumerate(instructions):
+        found &= (words[i : i + max(0, count)] & mask) == value
+    return np.flatnonzero(found).tolist()
+
+
 def veneers(words: np.ndarray, address: int) -> dict[int, int]:
     """Long-branch veneers, which linkers put where a target is out of a branch's reach: the address
     of each and its target.
 
     `adrp x16, page; add x16, x16, #low; br x16`, or `ldr x16, 8 bytes on; br x16` and the target's
     address."""
-    if len(words) < 4:
-        return {}
     found = {}
-    near = (
-        ((words[:-3] & 0x9F00001F) == 0x90000010)
-        & ((words[1:-2] & 0xFFC003FF) == 0x91000210)
-        & (words[2:-1] == 0xD61F0200)
-    )
-    for i in map(int, np.flatnonzero(near)):
+    for i in runs_of(words, ADRP_X16, (0xFFC003FF, 0x91000210), BR_X16):
         here = address + 4 * i
         found[here] = page(int(words[i]), here) + (int(words[i + 1]) >> 10 & 0xFFF)
-    far = (words[:-3] == 0x58000050) & (words[1:-2] == 0xD61F0200)
-    for i in map(int, np.flatnonzero(far)):
+    for i in runs_of(words, (0xFFFFFFFF, 0x58000050), BR_X16, ANY, ANY):
         found[address + 4 * i] = int(words[i + 2]) | int(words[i + 3]) << 32
     return found
 
@@ -82,17 +87,10 @@ def page(adrp: int, here: int) -> int:
 def stub_slots(words: np.ndarray, address: int) -> dict[int, int]:
     """Call stubs: the address of each, with or without landing pad, and of the word that it jumps
     through."""
-    if len(words) < 4:
-        return {}
     # adrp x16, page; ldr x17, [x16, #low]; add x16, x16, #low; br x17
-    begins = (
-        ((words[:-3] & 0x9F00001F) == 0x90000010)
-        & ((words[1:-2] & 0xFFC003FF) == 0xF9400211)
-        & ((words[2:-1] & 0xFFC003FF) == 0x91000210)
-        & (words[3:] == 0xD61F0220)
-    )
+    load, add = (0xFFC003FF, 0xF9400211), (0xFFC003FF, 0x91000210)
     slots = {}
-    for i in map(int, np.flatnonzero(begins)):
+    for i in runs_of(words, ADRP_X16, load, add, (0xFFFFFFFF, 0xD61F0220)):
         here = address + 4 * i
         slot = page(int(words[i]), here) + 8 * (int(words[i + 1]) >> 10 & 0xFFF)
         slots[here] = slot

@@ -412,10 +412,7 @@ def _unwound_size(raw: bytes, place: int, start: int, address: int) -> int:
     known beginning is right."""
     if not 0 <= place <= len(raw) - 24:
         return 0
-    short, long = (
-        struct.unpack_from("<i", raw, place + 8)[0],
-        struct.unpack_from("<q", raw, place + 8)[0],
-    )
+    short, long = (struct.unpack_from(kind, raw, place + 8)[0] for kind in ("<i", "<q"))
     if address + 8 + short == start or short & 0xFFFFFFFF == start:
         return struct.unpack_from("<I", raw, place + 12)[0]
     if start in (long, address + 8 + long):

@@ -20,18 +20,14 @@ PREFIX = "__aarch64_"
 OPERATIONS = ("cas", "swp", "ldadd", "ldclr", "ldset", "ldeor")
 ORDERS = ("relax", "acq", "rel", "acq_rel", "sync")
 
-ADRP_X16, ADRP_MASK = 0x90000010, 0x9F00001F
-LDRB_W16, LDRB_MASK = 0x39400210, 0xFFC003FF
+LDRB_W16 = (0xFFC003FF, 0x39400210)
 BTI_C = 0xD503245F
 _CBZ_W16_12, _RET, _DMB_ISH, _BNE_12 = 0x34000070, 0xD65F03C0, 0xD5033BBF, 0x54000061
 _TBNZ_W16_1, _TBZ_W16_0, _TB_MASK = 0x37080010, 0x36000010, 0xFFF8001F
-_LSE = dict(
-    zip(
-        OPERATIONS,
-        (0x08A07C41, 0x38208020, 0x38200020, 0x38201020, 0x38203020, 0x38202020),
-        strict=False,
-    )
-)
+_LSE = {
+    "cas": 0x08A07C41, "swp": 0x38208020, "ldadd": 0x38200020,
+    "ldclr": 0x38201020, "ldset": 0x38203020, "ldeor": 0x38202020,
+}  # fmt: skip
 _COMPUTE = {"ldadd": 0x0B100011, "ldclr": 0x0A300011, "ldset": 0x2A100011, "ldeor": 0x4A100011}
 
 
@@ -59,16 +55,10 @@ def _body(op: str, size: int, order: str, writes_back: bool = False) -> tuple[in
     read, as gcc 14 has it."""
     bits = {1: 0, 2: 1, 4: 2, 8: 3, 16: 3}[size] << 30
     wide = 0x80000000 if size >= 8 else 0
-    acquire, release = (
-        order in ("acq", "acq_rel", "sync"),
-        order in ("rel", "acq_rel") or (order == "sync" and op != "swp"),
-    )
+    acquire = order in ("acq", "acq_rel", "sync")
+    release = order in ("rel", "acq_rel") or (order == "sync" and op != "swp")
     a, r = (0x400000, 0x8000) if op == "cas" else (0x800000, 0x400000)
-    lse = (
-        (0x48207C82 if size == 16 else _LSE[op] | bits)
-        | (a if acquire else 0)
-        | (r if release else 0)
-    )
+    lse = (0x48207C82 if size == 16 else _LSE[op] | bits) | a * acquire | r * release
     load, store = 0x8000 if acquire and order != "sync" else 0, 0x8000 if release else 0
     if size == 16:
         save = [0xAA0003F0, 0xAA0103F1]
@@ -117,13 +107,10 @@ def find(
 ) -> list[HelperBody]:
     """All helpers in `words` (uint32) that run at `address`; each tests a byte in one of the
     `writable` ranges."""
-    from linewright.elf.arm64 import page
+    from linewright.elf.arm64 import ADRP_X16, page, runs_of
 
-    if len(words) < 8:
-        return []
-    begins = ((words[:-1] & ADRP_MASK) == ADRP_X16) & ((words[1:] & LDRB_MASK) == LDRB_W16)
     found = []
-    for i in map(int, begins.nonzero()[0]):
+    for i in runs_of(words, ADRP_X16, LDRB_W16):
         here = address + 4 * i
         byte = page(int(words[i]), here) + (int(words[i + 1]) >> 10 & 0xFFF)
         if not any(low <= byte < high for low, high in writable):

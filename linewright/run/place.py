@@ -118,10 +118,8 @@ class Place:
         self._keeper: subprocess.Popen | None = None
         self._errors = tempfile.TemporaryFile()
         if not self.far:
-            self.arch, self._probe_path = (
-                arch or architecture_of_machine(platform.machine()),
-                probe_path,
-            )
+            self.arch = arch or architecture_of_machine(platform.machine())
+            self._probe_path = probe_path
             return
         self.link = InputLink(begin=BEGIN, lost=f"the connection to {self.name} was lost")
         try:

@@ -57,10 +57,6 @@ def check_calls(program: str, warn: Warn) -> None:
 def settings(library: Path, environment: Mapping[str, str]) -> list[dict[str, str]]:
     """What the environment says without and with the library; both are of one length, since an
     environment's length moves the stack."""
-    more, before = interposed(environment, library), environment.get(PRELOAD, "")
+    more = programs.preloading([programs.name_of(library)], environment)
+    before = environment.get(PRELOAD, "")
     return [more | {PRELOAD: before, BEFORE: more[PRELOAD]}, more | {BEFORE: before}]
-
-
-def interposed(environment: Mapping[str, str], library: Path) -> dict[str, str]:
-    """What it says to have the library before whatever is preloaded already."""
-    return programs.preloading([programs.name_of(library)], environment)
