@@ -162,7 +162,7 @@ def trial(
     named_settings.check_one_kind(pad, locks, bool(others), scaled, other, env and not scaled)
     for text in (*words, *(env or [])):
         named_settings.check_storable(text)
-    asked = _asked(asked_for, metric, higher_is_better, runs)
+    asked = {"metric": metric, "higher_is_better": higher_is_better, "planned_rounds": runs}
     asked |= _scaling(threads, fail_below, metric, higher_is_better, asked_for["work"])
     with closing(TrialPlace(on, lambda problem: note(problem_text(problem)))) as there:
         if pad or locks:
@@ -173,7 +173,7 @@ def trial(
             named = named_settings.of_threads(threads, command, env)
         else:
             named = named_settings.named(settings, env, command[0], output is not None, there)
-        session = _session(command, named, there, **asked)
+        session = _session(command, named, there, asked_for, **asked)
         writer = _file(output, session, there)
         if text := too_few(runs, len(named), "--runs "):
             note(text)
@@ -182,21 +182,6 @@ def trial(
             for name in unseen(named[1:]) if pad else ():
                 note(f"{name}: no heap block came from there, so nothing was padded")
         return code
-
-
-def _asked(values: dict, metric: str, higher_is_better: bool, rounds: int) -> dict[str, object]:
-    """The fields of a session that go with every kind of setting."""
-    from linewright.trial.runner import METRICS
-
-    return dict(
-        metric=metric,
-        unit=METRICS.get(metric, ""),
-        higher_is_better=higher_is_better,
-        planned_rounds=rounds,
-        precision=values["precision"],
-        warmup_rounds=values["warmup"],
-        seed=secrets.randbits(53) if values["seed"] is None else values["seed"],
-    )
 
 
 def _scaling(
@@ -234,7 +219,8 @@ def _only_alone(context: typer.Context) -> None:
         )
 
 
-def _session(command: list[str], named: list, there: TrialPlace, **more: object):
+def _session(command: list[str], named: list, there: TrialPlace, values: dict, **asked: object):
+    from linewright.trial.runner import METRICS
     from linewright.trial.trial_file import Session
 
     return Session(
@@ -243,10 +229,14 @@ def _session(command: list[str], named: list, there: TrialPlace, **more: object)
         started_utc=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         tool_version=__version__,
         command=command,
+        unit=METRICS.get(asked["metric"], ""),
         settings=named,
+        precision=values["precision"],
+        warmup_rounds=values["warmup"],
+        seed=secrets.randbits(53) if values["seed"] is None else values["seed"],
         target=there.name,
         **there.facts(),
-        **more,
+        **asked,
     )
 
 
