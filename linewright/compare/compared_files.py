@@ -67,20 +67,16 @@ IN_MACHINE_ID = {"arch", "cpu_model", "cpu_ids", "cpus", "kernel"}
 nothing new."""
 
 
-def _text(context: Context, field: str) -> str:
+def _text(of: Context | Session, field: str) -> str:
     """A condition in words."""
-    value = getattr(context, field)
-    if field == "cpus":
-        return f"{len(value)}, {sum(c.allowed for c in value)} allowed"
+    value = getattr(of, field)
+    if isinstance(value, list):
+        if field == "cpus":
+            return f"{len(value)}, {sum(c.allowed for c in value)} allowed"
+        return ",".join(sorted(value) if field == "features" else value)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if value is None:
-        return "none"
-    return (
-        ",".join(sorted(value) if field == "features" else value)
-        if isinstance(value, list)
-        else str(value)
-    )
+    return "none" if value is None else str(value)
 
 
 def simulated(contexts: Iterable[Context]) -> bool:
@@ -94,17 +90,23 @@ def differences(before: Iterable[Context], after: Iterable[Context]) -> list[Con
     """Conditions that differ between two runs or within one of them; none when they may be compared
     as they are, and none of two simulations: the machine is what is compared."""
     left, right = list(before), list(after)
-    found: list[ConditionDifference] = []
     if simulated([*left, *right]):
-        return found
-    for name in FIELDS:
-        one, two = (sorted({_text(c, name) for c in side}) for side in (left, right))
+        return []
+    found = differing(FIELDS, left, right)
+    known = {d.field for d in found} & IN_MACHINE_ID
+    return found + ([] if known else differing(["machine_id"], left, right))
+
+
+def differing(
+    fields: Iterable[str], before: Sequence[Context | Session], after: Sequence[Context | Session]
+) -> list[ConditionDifference]:
+    """Fields that differ between the launches of two runs, or the sessions of two trials, or within
+    one of them."""
+    found = []
+    for name in fields:
+        one, two = (sorted({_text(c, name) for c in side}) for side in (before, after))
         if one != two or len(one) > 1:
             found.append(ConditionDifference(field=name, before=one, after=two))
-    if not {d.field for d in found} & IN_MACHINE_ID:
-        one, two = (sorted({c.machine_id for c in side}) for side in (left, right))
-        if one != two:
-            found.append(ConditionDifference(field="machine_id", before=one, after=two))
     return found
 
 

@@ -36,6 +36,7 @@ from linewright.compare.compared_files import (
     Refuse,
     compare_whatever,
     differences,
+    differing,
     simulated,
 )
 from linewright.errors import UserError, nothing_finished
@@ -61,8 +62,10 @@ def compare_boots(
     if options.only:
         raise UserError("a trial has settings and no cells", "--only", "record files only")
     baseline, *others = files
-    differing = [_machines_apart(baseline, other) for other in others]
-    for other, unlike in zip(others, differing, strict=True):
+    # Boots differ in kernel and boot parameters on purpose; the machine should be one.
+    machine = ("arch", "cpu_model", "cpus")
+    apart = [differing(machine, baseline.sessions, other.sessions) for other in others]
+    for other, unlike in zip(others, apart, strict=True):
         refuse(baseline.path, other.path, unlike)
     found = [_pairs(baseline, other) for other in others]
     ps = holm(pair.contrast for side in found for pair in side)
@@ -84,7 +87,7 @@ def compare_boots(
                 few_boots=not all(pair.by_boot for pair in pairs),
                 rows=[_row(pair, baseline.sessions[0], next(own), left) for pair in pairs],
             )
-            for other, unlike, pairs in zip(others, differing, found, strict=True)
+            for other, unlike, pairs in zip(others, apart, found, strict=True)
         ],
         fail_above=options.fail_above,
         undecided_fails=options.undecided_fails,
@@ -101,18 +104,6 @@ class _SettingInBoth(NamedTuple):
     after: float | None
     failed: tuple[int, int]
     contrast: Contrast | None
-
-
-def _machines_apart(before: TrialFile, after: TrialFile) -> list[ConditionDifference]:
-    """Boots differ in kernel and boot parameters on purpose; the machine should be one."""
-    answer = []
-    for name in ("arch", "cpu_model", "cpus"):
-        one, two = (
-            sorted({str(getattr(s, name)) for s in side.sessions}) for side in (before, after)
-        )
-        if one != two or len(one) > 1:
-            answer.append(ConditionDifference(field=name, before=one, after=two))
-    return answer
 
 
 def _pairs(before: TrialFile, after: TrialFile) -> list[_SettingInBoth]:
@@ -212,14 +203,14 @@ def compare(
     with ExitStack() as stack:
         stores = [stack.enter_context(Store([path], warn, options.only)) for path in paths]
         contexts = list(map(_contexts, stores))
-        differing = [differences(contexts[0], other) for other in contexts[1:]]
-        for path, unlike in zip(paths[1:], differing, strict=True):
+        apart = [differences(contexts[0], other) for other in contexts[1:]]
+        for path, unlike in zip(paths[1:], apart, strict=True):
             refuse(paths[0], path, unlike)
         files = [
             SummarisedRun(path, own, loading.summarised(store).summaries)
             for path, own, store in zip(paths, contexts, stores, strict=True)
         ]
-    return _records(files, differing, options)
+    return _records(files, apart, options)
 
 
 def _is_trial(path: str) -> bool:
@@ -234,7 +225,7 @@ def _is_trial(path: str) -> bool:
 
 def _records(
     files: Sequence[SummarisedRun],
-    differing: Sequence[list[ConditionDifference]],
+    apart: Sequence[list[ConditionDifference]],
     options: CompareOptions,
 ) -> ComparedFiles:
     baseline, *others = files
@@ -273,7 +264,7 @@ def _records(
                 rows=found,
                 missed=_missed(other),
             )
-            for other, unlike, found in zip(others, differing, rows, strict=True)
+            for other, unlike, found in zip(others, apart, rows, strict=True)
         ],
         fail_above=options.fail_above,
         undecided_fails=options.undecided_fails,
