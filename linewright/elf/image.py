@@ -122,9 +122,8 @@ def privileges(path: str) -> str:
 
 def load(path: str) -> Image:
     """Read a program or library. Raises UserError, one line, for whatever is not one."""
-    raw = _read(path)
-    with _blamed(path, raw[:4]):
-        return _image(path, raw)
+    with _whole(path) as (elf, raw):
+        return _image(path, elf, raw)
 
 
 def begin(path: str) -> ElfHeaders:
@@ -174,47 +173,40 @@ def _opened(path: str) -> Iterator[BinaryIO]:
         raise cannot_read(path, error, ALLOWED) from None
 
 
-def _read(path: str) -> bytes:
+@contextmanager
+def _whole(path: str) -> Iterator[tuple[ELFFile, bytes]]:
+    """A file in memory."""
     with _opened(path) as file:
         if os.fstat(file.fileno()).st_size > LARGEST:
             raise UserError(f"larger than {LARGEST >> 30} GiB", path, ALLOWED)
-        return file.read()
+        raw = file.read()
+    with _blamed(path, raw[:4]):
+        yield ELFFile(io.BytesIO(raw)), raw
 
 
 def _headers(path: str, elf: ELFFile, segments: list) -> ElfHeaders:
     machine, kind = elf["e_machine"], elf["e_type"]
-    if (
-        machine not in MACHINES
-        or not elf.little_endian
-        or (elf.elfclass == 32) != (machine == "EM_386")
-    ):
-        code = (
-            f"code for {str(machine).removeprefix('EM_')}, {elf.elfclass}"
-            f" bits{'' if elf.little_endian else ', big-endian'}"
-        )
+    bits = 32 if machine == "EM_386" else 64
+    if machine not in MACHINES or not elf.little_endian or elf.elfclass != bits:
+        code = f"code for {str(machine).removeprefix('EM_')}, {elf.elfclass} bits"
+        code += "" if elf.little_endian else ", big-endian"
         raise UserError(code, path, f"allowed: {', '.join(MACHINES.values())}")
     if kind not in KINDS:
-        raise UserError(
-            "an object file: name the program linked from it"
-            if kind == "ET_REL"
-            else f"neither program nor library: {kind}",
-            path,
-        )
+        linked = "an object file: name the program linked from it"
+        other = f"neither program nor library: {kind}"
+        raise UserError(linked if kind == "ET_REL" else other, path)
     interpreter = next((s.get_interp_name() for s in segments if s["p_type"] == "PT_INTERP"), "")
+    linker, pie = Path(interpreter).name, _is_pie(segments)
     return ElfHeaders(
         machine=MACHINES[machine],
-        kind="program" if kind == "ET_EXEC" or interpreter or _is_pie(segments) else "library",
+        kind="program" if kind == "ET_EXEC" or interpreter or pie else "library",
         interpreter=interpreter,
-        needs_dynamic_linker=bool(interpreter) or (kind == "ET_DYN" and not _is_pie(segments)),
-        unaudited=next(
-            (libc for name, libc in UNAUDITED.items() if Path(interpreter).name.startswith(name)),
-            "",
-        ),
+        needs_dynamic_linker=bool(interpreter) or (kind == "ET_DYN" and not pie),
+        unaudited=next((libc for begin, libc in UNAUDITED.items() if linker.startswith(begin)), ""),
     )
 
 
-def _image(path: str, raw: bytes) -> Image:
-    elf = ELFFile(io.BytesIO(raw))
+def _image(path: str, elf: ELFFile, raw: bytes) -> Image:
     segments = list(elf.iter_segments())
     headers = _headers(path, elf, segments)
     sections = _sections(elf)
@@ -383,9 +375,7 @@ def _imports(elf: ELFFile, raw: bytes, sections: list[Section]) -> frozenset[str
 
 def imported(path: str) -> frozenset[str]:
     """What `Image.imports` has, without the rest. Raises UserError as `load` does."""
-    raw = _read(path)
-    with _blamed(path, raw[:4]):
-        elf = ELFFile(io.BytesIO(raw))
+    with _whole(path) as (elf, raw):
         return _imports(elf, raw, _sections(elf))
 
 
