@@ -401,8 +401,9 @@ def merge(machine_id: str, records: list[Record], contexts: Mapping[str, Context
     metrics = _metrics(usable)
     exposed = _estimate(differences, clusters, logarithmic=False)[0]
     if issue is not None and "p05_ns" in metrics:
-        issue = _band(issue.median_ns, metrics)
-        exposed = exposed and _moved(issue, exposed.median_ns)
+        ns = issue.median_ns
+        issue = _band(ns, metrics)
+        exposed = exposed and _band(exposed.median_ns, metrics, ns - exposed.median_ns)
     own = {id(r): both for r, *both in zip(measured, windows, differences, strict=True)}
     counted = {id(r) for r in usable}
     rows = [
@@ -438,17 +439,11 @@ def merge(machine_id: str, records: list[Record], contexts: Mapping[str, Context
     )
 
 
-def _band(ns: float, metrics: Mapping[str, float]) -> Interval:
+def _band(ns: float, metrics: Mapping[str, float], work_ns: float = 0.0) -> Interval:
     """What a model may say of a cell: windows and launches alike have the same constants, so theirs
-    is no interval of the machine."""
-    low, high = min(metrics["p05_ns"], ns), max(metrics["p95_ns"], ns)
-    return Interval(median_ns=ns, low_ns=low, high_ns=high, confidence=BAND)
-
-
-def _moved(band: Interval, ns: float) -> Interval:
-    """The same for the exposed cost: the work that is taken off takes nothing off the doubt."""
-    low, high = (ns + end - band.median_ns for end in (band.low_ns, band.high_ns))
-    return Interval(median_ns=ns, low_ns=low, high_ns=high, confidence=BAND)
+    is no interval of the machine. The work that is taken off takes nothing off the doubt."""
+    low, high = (metrics[name] - work_ns for name in ("p05_ns", "p95_ns"))
+    return Interval(median_ns=ns, low_ns=min(low, ns), high_ns=max(high, ns), confidence=BAND)
 
 
 def _metrics(usable: list[Record]) -> dict[str, float]:

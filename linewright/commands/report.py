@@ -67,7 +67,5 @@ def _write(out: str, page: str) -> None:
         os.replace(beside, place)
     except OSError as error:
         raise cannot_write(out, error) from None
-    finally:
-        Path(beside).unlink(
-            missing_ok=True
-        )  # what failed or was interrupted; otherwise it has its place now
+    finally:  # what failed or was interrupted; otherwise it has its place now
+        Path(beside).unlink(missing_ok=True)

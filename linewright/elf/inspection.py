@@ -40,9 +40,8 @@ def locked(code: bytes, address: int, machine: str) -> Iterator[tuple[int, str]]
     disassembler = capstone.Cs(capstone.CS_ARCH_X86, _MODES[machine])
     disassembler.skipdata = True
     begin = 0
-    for end, following in [
-        (row.start(), row.end() - 14) for row in _ROWS[machine].finditer(code)
-    ] + [(len(code), 0)]:
+    cuts = [(row.start(), row.end() - 14) for row in _ROWS[machine].finditer(code)]
+    for end, following in [*cuts, (len(code), 0)]:
         for at, _, mnemonic, operands in disassembler.disasm_lite(code[begin:end], address + begin):
             if mnemonic.startswith("lock "):
                 yield at, mnemonic.replace(" ", "_")
@@ -170,24 +169,17 @@ def _words(text: image.Text) -> tuple[np.ndarray, int]:
     """A text's instructions and the address of the first."""
     skip = -text.address % 4
     count = max(0, len(text.code) - skip) // 4
-    return np.frombuffer(
-        text.code, dtype="<u4", count=count, offset=skip if count else 0
-    ), text.address + skip
+    words = np.frombuffer(text.code, dtype="<u4", count=count, offset=skip if count else 0)
+    return words, text.address + skip
 
 
 def _arm64(loaded: image.Image, book: _FunctionsByAddress) -> list[outline_helpers.HelperBody]:
     pieces = [_words(text) for text in loaded.texts]
     starts = np.array(book.starts, dtype=np.int64)
-    bodies = [
-        body
-        for words, address in pieces
-        for body in outline_helpers.find(words, address, loaded.writable)
-    ]
-    bodies += [
-        body
-        for words, address in pieces
-        for body in outline_helpers.find_fixed(words, starts, address)
-    ]
+    bodies = []
+    for words, address in pieces:
+        bodies += outline_helpers.find(words, address, loaded.writable)
+        bodies += outline_helpers.find_fixed(words, starts, address)
     targets = {f.address: f.name for f in loaded.functions if _HELPER.match(f.name)}
     for body in bodies:
         targets[body.address] = body.name
@@ -240,12 +232,8 @@ def _arm64_piece(
 
 def _x86(loaded: image.Image, book: _FunctionsByAddress) -> None:
     for text in loaded.texts:
-        cuts = [
-            text.address,
-            *(start for start in book.starts if text.address < start < text.end),
-            text.end,
-        ]
-        for start, end in itertools.pairwise(cuts):
+        inside = (start for start in book.starts if text.address < start < text.end)
+        for start, end in itertools.pairwise([text.address, *inside, text.end]):
             code = bytes(text.code[start - text.address : end - text.address])
             for at, name in locked(code, start, loaded.machine):
                 if book.is_code(at):

@@ -61,12 +61,8 @@ def of_program(path: str) -> LockCalls:
         if not Path(p).name.startswith("libc.so")
         for name in names
     )
-    return LockCalls(
-        {p: names for p, names in found.items() if names},
-        needed.missing,
-        "",
-        alone=not brings and not needed.missing,
-    )
+    calls = {p: names for p, names in found.items() if names}
+    return LockCalls(calls, needed.missing, "", alone=not brings and not needed.missing)
 
 
 def _called(names: Iterable[str]) -> tuple[str, ...]:

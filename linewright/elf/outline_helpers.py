@@ -69,24 +69,15 @@ def _body(op: str, size: int, order: str, writes_back: bool = False) -> tuple[in
             loop += [_BNE_12, 0xC82F0C82 | store, 0x35FFFF6F]
     elif op == "cas":
         save = [{1: 0x53001C10, 2: 0x53003C10}.get(size, 0x2A0003F0 | wide)]
-        loop = [
-            0x085F7C40 | bits | load,
-            0x6B10001F | wide,
-            _BNE_12,
-            0x08117C41 | bits | store,
-            0x35FFFF91,
-        ]
+        loop = [0x085F7C40 | bits | load, 0x6B10001F | wide, _BNE_12]
+        loop += [0x08117C41 | bits | store, 0x35FFFF91]
     elif op == "swp":
         save = [0x2A0003F0 | wide]
         loop = [0x085F7C20 | bits | load, 0x08117C30 | bits | store, 0x35FFFFD1]
     else:
         save = [0x2A0003F0 | wide]
-        loop = [
-            0x085F7C20 | bits | load,
-            _COMPUTE[op] | wide,
-            0x080F7C31 | bits | store,
-            0x35FFFFAF,
-        ]
+        loop = [0x085F7C20 | bits | load, _COMPUTE[op] | wide]
+        loop += [0x080F7C31 | bits | store, 0x35FFFFAF]
     return (_CBZ_W16_12, lse, _RET, *save, *loop, *([_DMB_ISH] if order == "sync" else []), _RET)
 
 
@@ -157,10 +148,7 @@ def _compilers(words: np.ndarray, i: int) -> tuple[str, int, str] | None:
     if i + 4 >= len(words):
         return None
     for name, body in _by_lse_word().get(int(words[i + 3]), ()):
-        if (
-            i + 2 + len(body) <= len(words)
-            and tuple(map(int, words[i + 2 : i + 2 + len(body)])) == body
-        ):
+        if tuple(map(int, words[i + 2 : i + 2 + len(body)])) == body:
             return name, 2 + len(body), "known"
     return None
 
@@ -177,16 +165,10 @@ def _own(words: np.ndarray, i: int) -> tuple[str, int, str] | None:
         return None
     names = [name for name, _ in _by_lse_word().get(int(words[i + 4]), ())]
     prefetch = i + 2 + (int(words[i + 2]) >> 5 & 0x3FFF)
-    if (
-        not names
-        or prefetch + 1 >= len(words)
-        or int(words[prefetch]) & 0xFFFFFC1F != 0xF9800011
-        or prefetch > i + 40
-    ):
+    if not names or prefetch + 1 >= len(words) or prefetch > i + 40:
+        return None
+    if int(words[prefetch]) & 0xFFFFFC1F != 0xF9800011:
         return None
     fenced = _DMB_ISH in map(int, words[i:prefetch])
-    return (
-        next((n for n in names if n.endswith("_sync") == fenced), names[0]),
-        prefetch + 2 - i,
-        "own",
-    )
+    name = next((n for n in names if n.endswith("_sync") == fenced), names[0])
+    return name, prefetch + 2 - i, "own"

@@ -94,9 +94,8 @@ def launch_program(
     elsewhere."""
     if interrupts.caught:
         raise RunError(f"stopped by {interrupts.caught.name} before launch {plan.launch}")
-    process = start(
-        command, own_session=link is not None
-    )  # Ctrl-C is ours to pass on: ssh would die of it
+    # Ctrl-C is ours to pass on: ssh would die of it.
+    process = start(command, own_session=link is not None)
     conversation = _Conversation(plan, program, link)
     try:
         with interrupts.answered_by(lambda: _stop(process, interrupts, link)):
@@ -118,9 +117,8 @@ def _stop(process: subprocess.Popen, interrupts: Interrupts, link: InputLink | N
     elif link is None:
         process.terminate()
     else:
-        with contextlib.suppress(
-            OSError, RuntimeError
-        ):  # RuntimeError: the signal came while the plan was being written
+        # RuntimeError: the signal came while the plan was being written.
+        with contextlib.suppress(OSError, RuntimeError):
             process.stdin.close()
 
 
