@@ -104,10 +104,8 @@ def run(
                 keep(sample)
                 show(setting.name)
             left = [pair for pair in left if pair[0] != number]
-            if (
-                number + 1 in interim_rounds(session.planned_rounds)
-                and judgement(session, samples).stop
-            ):
+            looked_at = number + 1 in interim_rounds(session.planned_rounds)
+            if looked_at and judgement(session, samples).stop:
                 break
     except Interruption:
         return outcome(True)

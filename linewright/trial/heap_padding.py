@@ -61,22 +61,18 @@ def ranges(site: str, program: str) -> str:
     returns into."""
     given = _RANGE.match(site)
     if given:
-        begin = int(given["begin"], 16)
-        # One address alone is the call's return address.
-        end = int(given["end"], 16) if given["end"] else begin
-        return f"{given['module']}+{begin if given['end'] else begin - 1:#x}-{end:#x}"
+        begin, end = (int(given[name] or given["begin"], 16) for name in ("begin", "end"))
+        begin -= not given["end"]  # one address alone is the call's return address
+        return f"{given['module']}+{begin:#x}-{end:#x}"
     file = module(os.path.realpath(program))
     found = [s for s in file.functions if s.size and _named(s, site)]
     if found:
         name = PurePath(os.path.realpath(program)).name
         return ",".join(sorted({f"{name}+{s.address:#x}-{s.address + s.size:#x}" for s in found}))
     if any(_named(s, site) for s in file.variables):
-        raise UserError(
-            f"{site} is a static variable, which cannot be moved in a built program",
-            "--pad",
-            "linewright find shows what it could bring at most; declare it alignas(128) and "
-            "compare the two programs",
-        )
+        what = f"{site} is a static variable, which cannot be moved in a built program"
+        allowed = "linewright find shows what it could bring at most; declare it alignas(128) and "
+        raise UserError(what, "--pad", allowed + "compare the two programs")
     raise UserError(f"no function {site!r} in {program}", "--pad", ALLOWED)
 
 

@@ -56,17 +56,12 @@ def commands(words: list[str]) -> list[list[str]]:
 def of_commands(given: list[list[str]]) -> list[TrialSetting]:
     """A setting for each command; one that is given again has its turn in its name, which no
     quoted command has: ``A --versus A`` shows what two settings without a difference look like."""
-    words = [shlex.join(command) for command in given]
-    turns = [words[: n + 1].count(text) for n, text in enumerate(words)]
-    names = [
-        text if turn == 1 else f"{text} ({turn})" for text, turn in zip(words, turns, strict=True)
-    ]
-    return _checked(
-        [
-            TrialSetting(name=name, environment={}, command=command)
-            for name, command in zip(names, given, strict=True)
-        ]
-    )
+    found = []
+    for n, command in enumerate(given):
+        turn = given[: n + 1].count(command)
+        name = shlex.join(command) + f" ({turn})" * (turn > 1)
+        found.append(TrialSetting(name=name, environment={}, command=command))
+    return _checked(found)
 
 
 def of_threads(text: str, command: list[str], env: list[str] | None) -> list[TrialSetting]:
@@ -76,11 +71,9 @@ def of_threads(text: str, command: list[str], env: list[str] | None) -> list[Tri
     if len(env or []) > 1:
         raise contradiction(THREADS, "several --env", "trial", "one --env, for all numbers")
     if not any(PLACE in word for word in [*command[1:], *(env or [])]):
-        raise UserError(
-            f"nothing tells the program its number of threads: no {PLACE}",
-            THREADS,
-            f"PROGRAM --threads {PLACE}, or --env 'OMP_NUM_THREADS={PLACE}'",
-        )
+        what = f"nothing tells the program its number of threads: no {PLACE}"
+        allowed = f"PROGRAM --threads {PLACE}, or --env 'OMP_NUM_THREADS={PLACE}'"
+        raise UserError(what, THREADS, allowed)
     return [
         TrialSetting(
             name=numbers.count(count, "thread"),
@@ -122,11 +115,8 @@ def check_storable(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise UserError(
-            f"not UTF-8: {text!r}",
-            "trial",
-            "allowed: a program, arguments and environments in UTF-8; a script can start any other",
-        ) from None
+        allowed = "a program, arguments and environments in UTF-8; a script can start any other"
+        raise UserError(f"not UTF-8: {text!r}", "trial", f"allowed: {allowed}") from None
 
 
 def named(
@@ -137,9 +127,8 @@ def named(
         raise contradiction("--settings", "--env", "trial", "put LINEWRIGHT_ATOMICS=… into --env")
     as_is = TrialSetting(name=AS_IS, environment={})
     if env:
-        found = [
-            TrialSetting(name=text.strip() or AS_IS, environment=_assignments(text)) for text in env
-        ]
+        named = ((text.strip() or AS_IS, _assignments(text)) for text in env)
+        found = [TrialSetting(name=name, environment=changed) for name, changed in named]
         if len(found) == 1 and not alone:
             found.insert(0, as_is)
     elif atomics is not None or (not alone and there.machine == "aarch64"):
@@ -156,11 +145,8 @@ def named(
 
 
 def _nothing_to_try(machine: str) -> UserError:
-    return UserError(
-        f"nothing to try: {policy.one_form(machine)}",
-        "trial",
-        "two commands: A --versus B, environments: --env A=1 --env A=2, or --locks",
-    )
+    allowed = "two commands: A --versus B, environments: --env A=1 --env A=2, or --locks"
+    return UserError(f"nothing to try: {policy.one_form(machine)}", "trial", allowed)
 
 
 def _checked(found: list[TrialSetting]) -> list[TrialSetting]:

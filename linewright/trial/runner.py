@@ -71,9 +71,8 @@ def compile_metric(text: str) -> re.Pattern[bytes] | None:
     try:
         pattern = re.compile(text.encode(), re.MULTILINE)
     except (re.error, UnicodeEncodeError, OverflowError, RecursionError) as error:
-        raise UserError(
-            f"not a regular expression: {text!r}: {error}", "--metric", allowed
-        ) from None
+        what = f"not a regular expression: {text!r}: {error}"
+        raise UserError(what, "--metric", allowed) from None
     if not pattern.groups:
         raise UserError(f"no group in {text!r}", "--metric", allowed)
     return pattern
@@ -148,9 +147,8 @@ class Helper:
         said = error_text(self._errors.read())
         if code == LOST and self.place.link:
             return self.place.link.lost + (f": {said}" if said else "")
-        return f"{self.place.name}: the helper there ended" + (
-            f": {said}" if said else f" with {code}"
-        )
+        how = f": {said}" if said else f" with {code}"
+        return f"{self.place.name}: the helper there ended{how}"
 
     def kill(self) -> None:
         """End the connection; the program there is then killed."""

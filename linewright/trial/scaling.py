@@ -48,10 +48,9 @@ class Law(Struct, frozen=True, kw_only=True):
         intervals; None where no coherency is shown, without which it never falls."""
         if self.coherency.low <= 0:
             return None
-        ends = (
-            (self.contention.high, self.coherency.high),
-            (max(0.0, self.contention.low), self.coherency.low),
-        )
+        sigmas = self.contention.high, max(0.0, self.contention.low)
+        kappas = self.coherency.high, self.coherency.low
+        ends = zip(sigmas, kappas, strict=True)
         low, high = (math.sqrt(max(0.0, 1 - sigma) / kappa) for sigma, kappa in ends)
         return max(1.0, low), max(1.0, high)
 
@@ -187,10 +186,7 @@ def fit(threads: Sequence[int], rates: np.ndarray) -> tuple[Law | None, str]:
     below = (signed_rank_interval(column, level)[2] < 0 for column in constants.T)
     if any(below) or _misses(n, slower, sigma[0], kappa[0]):
         return None, "misfit"
-    names = ("value", "low", "high")
-    contention, coherency = (
-        Estimate(**dict(zip(names, found, strict=True))) for found in (sigma, kappa)
-    )
+    contention, coherency = (Estimate(value=v, low=a, high=b) for v, a, b in (sigma, kappa))
     return Law(contention=contention, coherency=coherency, threads=list(threads)), ""
 
 

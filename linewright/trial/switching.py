@@ -55,12 +55,11 @@ def tls_room(program: str, warn: Warn = IGNORE) -> int:
 
     try:
         needed = libraries.closure(program)
-        asking = {
-            path: size for path in needed.objects if (size := libraries.dynamic(path).tls_bytes)
-        }
+        sizes = {path: libraries.dynamic(path).tls_bytes for path in needed.objects}
         interpreter = libraries.dynamic(program).interpreter
     except UserError:
         return TLS_LEAST  # a script, say: what it starts is not known
+    asking = {path: size for path, size in sizes.items() if size}
     if needed.missing and asking:
         warn(SwitchProblem("libraries_missing", program, ", ".join(needed.missing)))
     room = max(TLS_LEAST, sum(asking.values()) + 4096)
@@ -104,13 +103,12 @@ def find_program(name: str) -> str:
     allowed = "allowed: the path of a program, or its name in PATH"
     if not name:
         raise UserError("no program named", "PROGRAM", allowed)
-    found = shutil.which(name)
-    if found:
+    if found := shutil.which(name):
         return found
+    what = "no such program"
     if os.sep in name and Path(name).exists():
         what = "a directory" if Path(name).is_dir() else "not executable"
-        raise UserError(f"{what}: {name}", "PROGRAM", allowed)
-    raise UserError(f"no such program: {name}", "PROGRAM", allowed)
+    raise UserError(f"{what}: {name}", "PROGRAM", allowed)
 
 
 def gained_rights(program: str) -> str:

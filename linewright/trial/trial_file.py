@@ -17,6 +17,7 @@ from linewright.records import files as records
 from linewright.records.files import DECODE_ERRORS, kind_of
 from linewright.schema import Count, architecture_of
 
+EXPECTED = "expected a trial file, written by `linewright trial`"
 FOLDER = "$LINEWRIGHT_FOLDER"
 """In a setting's environment on another machine: the folder that holds what was copied there, which
 is another one each time."""
@@ -146,9 +147,7 @@ def read(path: str, warn=lambda text: None) -> TrialFile:
             samples.append(value)
         end += len(line)
     if not sessions:
-        raise UserError(
-            "no trial in it", path, "expected a trial file, written by `linewright trial`"
-        )
+        raise UserError("no trial in it", path, EXPECTED)
     return TrialFile(path, sessions, samples, end)
 
 
@@ -156,41 +155,31 @@ def _decode(line: bytes, where: str) -> Session | ProgramRun:
     try:
         kind, version = kind_of(line)
         if kind not in ("trial", "trial_run"):
-            raise UserError(
-                "not a line of a trial",
-                where,
-                'each line has "linewright_trial": 1 or "linewright_trial_run": 1',
-            )
+            allowed = 'each line has "linewright_trial": 1 or "linewright_trial_run": 1'
+            raise UserError("not a line of a trial", where, allowed)
         if version != "1":
             raise UserError(f"trial of version {version}, this program reads version 1", where)
         return msgspec.json.decode(line, type=Session if kind == "trial" else ProgramRun)
     except DECODE_ERRORS as error:
-        raise UserError(
-            str(error), where, "expected a trial file, written by `linewright trial`"
-        ) from None
+        raise UserError(str(error), where, EXPECTED) from None
 
 
 def _check(sample: ProgramRun, sessions: list[Session], where: str) -> None:
     session = next((s for s in sessions if s.session == sample.session), None)
     if session is None:
-        raise UserError(
-            f"run of session {sample.session!r}, which no line before it describes", where
-        )
+        what = f"run of session {sample.session!r}, which no line before it describes"
+        raise UserError(what, where)
     if sample.setting not in [s.name for s in session.settings]:
-        raise UserError(
-            f"run of setting {sample.setting!r}, which its session does not have", where
-        )
+        what = f"run of setting {sample.setting!r}, which its session does not have"
+        raise UserError(what, where)
 
 
 def check_same(first: Session, other: Session, where: str) -> None:
     """Refuse sessions of one file that measure different things."""
     for name in ("command", "metric", "higher_is_better", "settings", "work"):
         if getattr(first, name) != getattr(other, name):
-            raise UserError(
-                f"{where} holds another {name.replace('_', ' ')}",
-                "trial",
-                "one file for one program, metric and list of settings",
-            )
+            what = f"{where} holds another {name.replace('_', ' ')}"
+            raise UserError(what, "trial", "one file for one program, metric and list of settings")
 
 
 def schemas() -> dict[str, dict]:
