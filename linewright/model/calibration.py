@@ -16,7 +16,7 @@ from msgspec import Struct
 from linewright.analysis.contrast import ENDS, ratios_of, with_model_error
 from linewright.errors import UserError
 from linewright.model import ensemble
-from linewright.model.machine_file import Constant, Machine, parts, resolve
+from linewright.model.machine_file import Machine, parts, resolve
 from linewright.model.observations import Observation
 from linewright.model.simulator import Simulator
 from linewright.schema import Cell, Plan
@@ -147,8 +147,12 @@ class Problem:
         self.plan = plan_of(observations)
         self.target = np.log([observation.ns for observation in observations])
         self.evaluations = 0
-        self.names = [name for name, constant in machine.constants.items() if _free(constant)]
-        constants = [machine.constants[name] for name in self.names]
+        free = {
+            name: c
+            for name, c in machine.constants.items()
+            if 0 < c.low * (1 + STEP) < c.high and c.provenance != "measured"
+        }
+        self.names, constants = list(free), list(free.values())
         self.low = np.log([constant.low for constant in constants])
         self.high = np.log([constant.high for constant in constants])
         self.start = np.log([constant.value for constant in constants])
@@ -177,11 +181,6 @@ class Problem:
             moved[index] += step
             columns.append((self.errors(moved) - base) / step)
         return np.array(columns).T
-
-
-def _free(constant: Constant) -> bool:
-    wide = constant.high > constant.low * (1 + STEP)
-    return constant.low > 0 and wide and constant.provenance != "measured"
 
 
 def fit(

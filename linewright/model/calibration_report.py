@@ -174,11 +174,9 @@ _NOT_FITTED = {
     "not_asked": "not among the cells to fit",
 }
 """Why a cell takes no part in a fit; `calibration.obstacles` finds all but the last."""
+_MODELS = ("metastable", "starved")
 _LEFT = {
-    (
-        "metastable",
-        "starved",
-    ): "are steady when measured and missed: metastable or starving in the model",
+    _MODELS: "are steady when measured and missed: metastable or starving in the model",
     ("unsteady",): "vary when measured: they have no one figure",
     ("not_asked",): "are kept as a test",
 }

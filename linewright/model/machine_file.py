@@ -194,12 +194,8 @@ def _check_constants(machine: Machine, kinds: Mapping[str, ConstantKind], where:
         raise UserError(f"constant {name} is missing", where, kinds[name].meaning)
     sources = ", ".join(machine.sources) or "none"
     for name, c in machine.constants.items():
-        need(
-            name in kinds,
-            f"no constant {name!r}",
-            where,
-            "`linewright model machines NAME` has all",
-        )
+        every = "`linewright model machines NAME` has all"
+        need(name in kinds, f"no constant {name!r}", where, every)
         kind, of = kinds[name], f"constant {name}"
         need(c.unit == kind.unit, f"{of} is in {c.unit}", where, f"its unit is {kind.unit}")
         for value in (c.low, c.value, c.high):
@@ -230,10 +226,10 @@ def resolve(machine: Machine, draw: Mapping[str, float] | None = None) -> dict:
             constants[f"{name}_ps"] = max(round(values[name] * 1000), 1 if kind.low > 0 else 0)
         else:
             constants[name] = max(round(values[name]), int(kind.low))
-    between = _between(machine.topology, [round(values[name] * 1000) for name in DISTANCES])
-    cores, homes = machine.topology.cores, machine.topology.homes
-    stops = [home * cores // homes for home in range(homes)]
     topology = machine.topology
+    between = _between(topology, [round(values[name] * 1000) for name in DISTANCES])
+    cores, homes = topology.cores, topology.homes
+    stops = [home * cores // homes for home in range(homes)]
     centres = range(0, cores, topology.cores_per_socket) if topology.central_homes else ()
     return {
         "linewright_machine": VERSION,
@@ -324,9 +320,8 @@ def to_toml(machine: Machine) -> str:
         if tree[name]:
             lines += [f"{name} = [", *(f"  {_toml(row)}," for row in tree[name]), "]"]
     if tree["fitted_to"]:
-        lines.append(
-            f"fitted_to = {_toml(tree['fitted_to'])} # digests: they tell what was changed"
-        )
+        told = "digests: they tell what was changed"
+        lines.append(f"fitted_to = {_toml(tree['fitted_to'])} # {told}")
     for name, comment in TABLES.items():
         if tree[name]:
             lines += ["", f"[{name}]{comment}"]

@@ -84,9 +84,8 @@ def from_records(
         if not value.window_ns:
             continue
         if "simulated" in value.flags:
-            raise UserError(
-                "the records are simulated", where, "a machine is calibrated with measurements"
-            )
+            allowed = "a machine is calibrated with measurements"
+            raise UserError("the records are simulated", where, allowed)
         if value.cell.contender == "placebo" or value.cell.form == "empty" or value.cell.params:
             continue
         cells[value.id] = value.cell

@@ -129,12 +129,10 @@ class ModelTarget(ProgramTarget):
 def open_model(rest: str) -> ModelTarget:
     """The target that ``model:NAME`` or ``model:NAME:published`` names: a calibrated machine."""
     target = described(rest)
-    what = (
-        f"model:{rest} is not calibrated: it is an example for `linewright model explain`, and no "
-        "plan"
-    )
+    what = f"model:{rest} is not calibrated: it is an example for `linewright model explain`"
     allowed = ", ".join(f"model:{name}" for name in machine_file.calibrated())
-    need(target.machine.calibrated, f"{what} has a figure there", "--on", f"allowed: {allowed}")
+    figure = f"{what}, and no plan has a figure there"
+    need(target.machine.calibrated, figure, "--on", f"allowed: {allowed}")
     return target
 
 

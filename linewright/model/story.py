@@ -86,10 +86,8 @@ def sentences(machine: Machine, record: Record) -> list[str]:
         )
     if any(f"{phase}_ns" in metrics for phase in PHASES):  # a pass over a list has no phases
         text.append(_breakdown(metrics))
-    if len(record.thread_ops) > 1:
-        text.append(_others(record))
-    if "metastable" in record.flags:
-        text.append(_modes(metrics))
+    text += [_others(record)] if len(record.thread_ops) > 1 else []
+    text += [_modes(metrics)] if "metastable" in record.flags else []
     near = [] if machine_file.edited(machine) else [_nearness(machine, cell)]
     return [*text, *limits(machine, [cell]), *near]
 

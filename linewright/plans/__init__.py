@@ -31,9 +31,8 @@ def built_in() -> dict[str, BuiltIn]:
 def find(name: str, where: str = "--plan") -> BuiltIn:
     """The built-in plan of a name."""
     if name not in built_in():
-        raise UserError(
-            f"no plan {name!r}", where, f"allowed: {', '.join(built_in())}, or a plan file"
-        )
+        allowed = f"allowed: {', '.join(built_in())}, or a plan file"
+        raise UserError(f"no plan {name!r}", where, allowed)
     return built_in()[name]
 
 

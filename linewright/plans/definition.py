@@ -43,10 +43,8 @@ class Parameter:
         if self.choices:
             return ("a list of " if self.kind == "words" else "one of ") + ", ".join(self.choices)
         number = "a number" if self.kind == "ms" else "a whole number"
-        return (
-            f"{'a list, each ' if self.kind == 'counts' else ''}{number} from {self.low:g} "
-            f"to {self.high:.12g}"
-        )
+        each = "a list, each " if self.kind == "counts" else ""
+        return f"{each}{number} from {self.low:g} to {self.high:.12g}"
 
     def parse(self, text: str) -> Any:
         """The value of a text; UserError names what is allowed."""
@@ -176,9 +174,8 @@ def values_of(parameters: Sequence[Parameter], pairs: Sequence[str], owner: str)
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals or key not in by_name:
-            raise UserError(
-                f"no parameter {pair!r}", "--set", f"{owner} has {'=, '.join(by_name)}="
-            )
+            allowed = f"{owner} has {'=, '.join(by_name)}="
+            raise UserError(f"no parameter {pair!r}", "--set", allowed)
         if key in given:
             raise UserError(f"{key} given twice", "--set", "each parameter once")
         given.add(key)

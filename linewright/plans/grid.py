@@ -126,9 +126,8 @@ def richest(inputs: Inputs, name: str, ladder: Iterable[Step], cells_of: CellsOf
     Spacings and works that the user set take the ladder's place. `cells_of` makes the cells of a
     step. UserError when nothing that was asked for exists."""
     values, chosen = inputs.values, None
-    line_windows = values["line_windows"] or (
-        3 if architecture_of(inputs.topology.arch).far_atomics else 2
-    )
+    usual = 3 if architecture_of(inputs.topology.arch).far_atomics else 2
+    line_windows = values["line_windows"] or usual
     for spacings, works, windows, launches in ladder:
         spacings = spacings if values["contender_iters"] is None else values["contender_iters"]
         works = works if values["work"] is None else values["work"]
@@ -139,10 +138,8 @@ def richest(inputs: Inputs, name: str, ladder: Iterable[Step], cells_of: CellsOf
                 break
             raise
         if not cells:
-            asked = ", ".join(values["operations"])
-            raise UserError(
-                f"the probe for {inputs.topology.arch} has no form of {asked}", "--set operations"
-            )
+            asked, arch = ", ".join(values["operations"]), inputs.topology.arch
+            raise UserError(f"the probe for {arch} has no form of {asked}", "--set operations")
         chosen = inputs.plan(
             name, cells, launches=launches, line_windows=line_windows, min_windows=windows
         )

@@ -27,9 +27,8 @@ def build(inputs: Inputs) -> Plan:
     """Cells for the chosen pairs; UserError on a machine with one usable CPU."""
     values, topology = inputs.values, inputs.topology
     if not any(topology.pairs.values()):
-        raise UserError(
-            "one usable CPU: a line is handed between two", "--plan handoff", "two CPUs are needed"
-        )
+        what = "one usable CPU: a line is handed between two"
+        raise UserError(what, "--plan handoff", "two CPUs are needed")
     few = values["pairs"] == "auto" and len(topology.usable()) <= MANY
     most = None if few or values["pairs"] == "all" else 1
     pairs = [pair for of_class in topology.pairs.values() for pair in of_class[:most]]

@@ -53,9 +53,8 @@ def build(inputs: Inputs) -> Plan:
     launch, as published."""
     values, arch = inputs.values, inputs.topology.arch
     if arch not in ("arm64", "x86_64", "i386"):
-        raise UserError(
-            f"no forms on {arch} that the published rows could be run with", "--plan published"
-        )
+        what = f"no forms on {arch} that the published rows could be run with"
+        raise UserError(what, "--plan published")
     forms = {form.name: form for form in inputs.forms_of(OPERATIONS, word=True)}
     if lacking := set(CELLS if arch == "arm64" else X86.values()) - set(forms):
         raise UserError(f"no forms {', '.join(sorted(lacking))} here", "--plan published")

@@ -18,23 +18,13 @@ from linewright.target import Topology
 
 KERNEL = ("this_cpu_add", "preempt_this_cpu_add", "irq_this_cpu_add")
 """Counters that exist inside the kernel alone."""
-ALONE = (
-    "percpu_empty",
-    "percpu_thread_local_add",
-    "percpu_rseq_add",
-    "percpu_shared_c11_add",
-    *KERNEL,
-)
+COUNTERS = ("percpu_rseq_add", "percpu_shared_c11_add")
+"""One word for each CPU, and one for all."""
+ALONE = ("percpu_empty", "percpu_thread_local_add", *COUNTERS, *KERNEL)
 """Counters of one thread, and their baseline loop."""
-TOGETHER = (
-    "percpu_rseq_add",
-    "percpu_shared_c11_add",
-    "percpu_false_sharing_add",
-    "percpu_padded_add",
-    *KERNEL,
-)
-"""Counters of two threads: one for each CPU, one for all, one for each thread on one line, and on
-lines of their own."""
+TOGETHER = (*COUNTERS, "percpu_false_sharing_add", "percpu_padded_add", *KERNEL)
+"""Counters of two threads; two of them have one for each thread, on one line and on lines of their
+own."""
 READERS = ("rcu", "srcu_fast", "srcu", "biased_rwlock", "rwlock", "rwsem", "mutex")
 WAITED = (("rcu",), ("srcu_fast", "srcu"))
 """Readers whose updaters are timed, of each kind the first that there is."""
@@ -55,23 +45,12 @@ def cells(forms: Sequence[Form], topology: Topology, lines: int) -> Iterator[Cel
     for name in ("readers_empty", *READERS):
         if name in reader:
             yield Cell(**common(reader[name]), lines=lines, params={"read_delay": 0})
-    waiting = [
-        f
-        for f in forms
-        if f.arch == topology.arch
-        and family_of(f.operation) is WAIT
-        and f.name.partition("_")[2] in USUAL_HINTS
-    ]
+    own = [f for f in forms if f.arch == topology.arch]
+    waiting = [f for f in own if family_of(f.operation) is WAIT]
+    waiting = [f for f in waiting if f.name.partition("_")[2] in USUAL_HINTS]
     yield from (Cell(**common(f), lines=1) for f in waiting if f.operation == "wait_hint")
-    clean = next(
-        (
-            f
-            for name in CLEANING
-            for f in forms
-            if f.name == name and f.arch == topology.arch and f.available
-        ),
-        None,
-    )
+    usable = {f.name: f for f in own if f.available}
+    clean = next((usable[name] for name in CLEANING if name in usable), None)
     if clean:
         yield Cell(**common(clean), lines=1, params=ONE_LINE)
     if len(topology.usable()) < 2:
@@ -159,11 +138,5 @@ def build(inputs: Inputs) -> Plan:
     return msgspec.structs.replace(plan, extra_windows=1, looks=looks)
 
 
-PLAN = BuiltIn(
-    name="quick",
-    summary="every form alone, with work and contended; what counters, readers and locks cost "
-    "instead",
-    parameters=PARAMETERS,
-    build=build,
-    budget_s=60.0,
-)
+SUMMARY = "every form alone, with work and contended; what counters, readers and locks cost instead"
+PLAN = BuiltIn("quick", SUMMARY, PARAMETERS, build, budget_s=60.0)

@@ -67,9 +67,8 @@ def _placements(inputs: Inputs, values: dict[str, Any]) -> Iterator[tuple[str, s
         yield "auto", "auto"
         return
     if values["threads"] != 2:
-        raise UserError(
-            "timed=all places two threads", "--set threads", "allowed with timed=all: 2"
-        )
+        allowed = "allowed with timed=all: 2"
+        raise UserError("timed=all places two threads", "--set threads", allowed)
     for cpu in inputs.topology.usable():
         other = partner(inputs.topology, cpu)
         yield f"cpus:{cpu}", "auto" if other is None else f"cpus:{cpu},{other}"

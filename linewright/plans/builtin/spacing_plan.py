@@ -38,9 +38,8 @@ def build(inputs: Inputs) -> Plan:
     CPU, and for distances that cannot be."""
     values, pairs = inputs.values, inputs.topology.pairs
     if not any(pairs.values()):
-        raise UserError(
-            "one usable CPU: words apart are two threads'", "--plan spacing", "two CPUs are needed"
-        )
+        what = "one usable CPU: words apart are two threads'"
+        raise UserError(what, "--plan spacing", "two CPUs are needed")
     for distance in values["bytes_apart"]:
         if distance % 8:
             allowed = "allowed: a list, each a multiple of 8 from 8 to 512"

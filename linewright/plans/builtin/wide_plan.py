@@ -53,9 +53,8 @@ def build(inputs: Inputs) -> Plan:
     to run."""
     forms = [form for form in inputs.forms if form.operation in OPERATIONS]
     if not forms:
-        raise UserError(
-            "no wide forms on this architecture", "--plan wide", "x86_64, i386 and arm64 have them"
-        )
+        what = "no wide forms on this architecture"
+        raise UserError(what, "--plan wide", "x86_64, i386 and arm64 have them")
     values = inputs.values
     if values["experiment"] == "published":
         return _published(inputs, forms)
