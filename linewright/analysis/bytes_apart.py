@@ -8,6 +8,7 @@ is not shown is undecided, never the same.  The comparisons are corrected with o
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
@@ -89,9 +90,8 @@ class ApartAnswers(Struct, frozen=True, kw_only=True):
     def open(self) -> list[int]:
         """Distances that are neither shown to suffice nor shown to cost more."""
         measured = {distance_of(d) for kind in self.kinds for d in kind.nearer}
-        return sorted(
-            d for d in measured if d > self.too_near and (self.enough is None or d < self.enough)
-        )
+        enough = self.enough or math.inf
+        return sorted(d for d in measured if self.too_near < d < enough)
 
     @property
     def needed(self) -> int | None:
@@ -102,13 +102,8 @@ class ApartAnswers(Struct, frozen=True, kw_only=True):
     @property
     def within(self) -> float:
         """By how much, as a share, a larger distance than `enough` may still cost less."""
-        found = (
-            d.contrast.high - 1
-            for kind in self.kinds
-            for d in kind.nearer
-            if distance_of(d) == self.enough
-        )
-        return max((0.0, *found))
+        every = (d for kind in self.kinds for d in kind.nearer)
+        return max([0.0, *(d.contrast.high - 1 for d in every if distance_of(d) == self.enough)])
 
     @property
     def neighbour(self) -> Literal["matters", "none", "undecided", ""]:
@@ -141,7 +136,7 @@ def _of(summaries: Iterable[Summary]) -> dict[_Who, dict[str, _ByDistance]]:
     """The cells that may be compared, by kind, then by half."""
     found: dict[_Who, dict[str, dict[int, Summary]]] = {}
     for s in summaries:
-        if s.cell.operation in SPACING.operations and s.usable and not s.distrust:
+        if s.cell.operation in SPACING.operations and s.trusted:
             situation = s.cell.situation.without("params", "contender")
             kind = _Who(s.cell.operation, s.cell.form, situation)
             half, distance = (s.cell.situation.param(name) for name in ("half", "bytes_apart"))

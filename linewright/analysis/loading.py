@@ -340,9 +340,8 @@ def summarise(
     known = by_id(contexts)
 
     def machine_of(record: Record) -> str:
-        return (
-            known[record.context_id].machine_id if record.context_id in known else record.context_id
-        )
+        context = known.get(record.context_id)
+        return context.machine_id if context else record.context_id
 
     groups = grouped(records, lambda r: (machine_of(r), r.cell.id))
     return summarise_groups(known, ((machine, members) for (machine, _), members in groups.items()))

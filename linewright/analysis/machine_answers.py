@@ -36,6 +36,7 @@ from linewright.analysis.control import (
 from linewright.analysis.findings import Crossover, Finding, crossovers, findings
 from linewright.analysis.loading import CoreClass, by_id, near_far
 from linewright.analysis.questions import QUESTIONS, READERS, ask, defaults, hint_of
+from linewright.analysis.reader_cost import delay_of, updater_of
 from linewright.analysis.setting_choice import Choice
 from linewright.analysis.summary import Summary, grouped, machines_of
 from linewright.forms import ONE_LINE, family_of, made_of
@@ -110,33 +111,28 @@ class MachineAnswers:
     @cached_property
     def width_bits(self) -> int:
         """The width that most cells on one line have."""
-        widths = [
-            s.cell.width_bits for s in self.summaries if s.cell.operation in ONE_LINE.operations
-        ]
+        widths = [s.cell.width_bits for s in self._on_one_line]
         return max(set(widths), key=widths.count) if widths else 64
 
     @cached_property
     def one_line(self) -> list[Summary]:
         """The cells on one line of that width."""
-        return [
-            s
-            for s in self.summaries
-            if s.cell.operation in ONE_LINE.operations and s.cell.width_bits == self.width_bits
-        ]
+        return [s for s in self._on_one_line if s.cell.width_bits == self.width_bits]
+
+    @cached_property
+    def _on_one_line(self) -> list[Summary]:
+        return [s for s in self.summaries if s.cell.operation in ONE_LINE.operations]
 
     @cached_property
     def of_width(self) -> list[Finding]:
         """The findings of that width."""
-        return [f for f in self.findings if self._of_width(f)]
-
-    def _of_width(self, f: Finding) -> bool:
-        return f.situation.width_bits == self.width_bits
+        return [f for f in self.findings if f.situation.width_bits == self.width_bits]
 
     @cached_property
     def on_screen(self) -> list[Finding]:
         """Those on one line that have that width, and of other operations all."""
-        one_line = ONE_LINE.operations
-        return [f for f in self.findings if f.operation not in one_line or self._of_width(f)]
+        other = lambda f: f.operation not in ONE_LINE.operations
+        return [f for f in self.findings if other(f) or f.situation.width_bits == self.width_bits]
 
     @cached_property
     def crossovers(self) -> list[Crossover]:
@@ -336,11 +332,8 @@ def hint_choice(m: MachineAnswers) -> HintChoice | None:
 def add_cost(m: MachineAnswers) -> tuple[Summary | None, Summary | None, Interval | None]:
     """An atomic add alone, and with a second CPU at the least spacing; of the latter its pooled
     interval, unless it is metastable."""
-    plain = [
-        s
-        for s in m.one_line
-        if s.has_figures and s.status == "ok" and not s.cell.work_iters and not m.emulated
-    ]
+    ok = [s for s in m.one_line if s.has_figures and s.status == "ok" and not m.emulated]
+    plain = [s for s in ok if not s.cell.work_iters]
     alone = defaults([s for s in plain if s.cell.contender == "none"]).get("add")
     both = [s for s in plain if s.cell.contender == "same_line" and s.cell.threads == 2]
     nearest = min((s.cell.contender_iters for s in both), default=0)
@@ -353,37 +346,28 @@ def cheaper_instead(m: MachineAnswers, names: tuple[str, str], alone: bool) -> C
     """The comparison in which the first of two forms, or operations, is shown to be cheaper than
     the second (an empty name: whatever stands for one atomic word): contended, or where `alone`
     allows without contention."""
-    found = [
-        c
-        for c in m.select("operations")
-        if c.cheaper
-        and (c.contended or alone)
-        and names
-        in (
-            (c.first.form, c.second.form),
-            (c.first.operation, c.second.operation),
-            (c.first.form, ""),
-        )
-    ]
-    return min(found, key=lambda c: not c.contended, default=None)
+
+    def named(c: Comparison) -> bool:
+        forms = c.first.form, c.second.form
+        operations = c.first.operation, c.second.operation
+        return names in (forms, operations, (c.first.form, ""))
+
+    cheaper = (c for c in m.select("operations") if c.cheaper and (c.contended or alone))
+    return min(filter(named, cheaper), key=lambda c: not c.contended, default=None)
 
 
 def updater_of_readers(m: MachineAnswers) -> Summary | None:
     """The updater that waits longest for the readers that are advised: a choice between two readers
     is one between two updaters too. None where it was not measured."""
-    return max(
-        (
-            s
-            for s in m.summaries
-            if (s.cell.operation, s.cell.form) == ("readers_grace", READERS[0])
-            and s.status == "ok"
-            and s.issue
-            and s.cell.params.get("updater", "synchronize") == "synchronize"
-            and not s.cell.params.get("read_delay", 0)
-        ),
-        key=lambda s: s.issue.median_ns,
-        default=None,
+    updaters = (
+        s
+        for s in m.summaries
+        if (s.cell.operation, s.cell.form) == ("readers_grace", READERS[0])
+        and updater_of(s.cell) == "synchronize"
+        and not delay_of(s.cell)
     )
+    measured = (s for s in updaters if s.status == "ok" and s.issue)
+    return max(measured, key=lambda s: s.issue.median_ns, default=None)
 
 
 def first_guess(m: MachineAnswers) -> FormAdvice | None:
@@ -404,13 +388,8 @@ def cheaper_forms(m: MachineAnswers) -> list[FormAdvice]:
     left out."""
     best: dict[str, tuple[Finding, Comparison]] = {}
     for f in m.of_width:
-        row = f.best
-        if (
-            row
-            and f.figure == "issue"
-            and f.operation in ONE_LINE.operations
-            and made_of(row.first.form).loop != "guess_first"
-        ):
+        row = f.best if f.figure == "issue" and f.operation in ONE_LINE.operations else None
+        if row and made_of(row.first.form).loop != "guess_first":
             known = best.get(row.first.form)
             if known is None or row.times > known[1].times:
                 best[row.first.form] = (f, row)

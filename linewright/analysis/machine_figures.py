@@ -25,7 +25,7 @@ from linewright.analysis.control import (
 from linewright.analysis.findings import plainest
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.questions import COUNTER, PADDED, QUESTIONS, READERS, SHARED, defaults
-from linewright.analysis.summary import Summary, figure_of
+from linewright.analysis.summary import Summary, figure_of, grouped
 from linewright.forms import made_of
 from linewright.schema import Cell, Situation
 
@@ -135,19 +135,14 @@ def rows(m: MachineAnswers, columns: Sequence[MatrixColumn]) -> list[Row]:
     """The operations that were measured, each with its entry in every column."""
     answers = []
     for operation, loop in ROWS:
-        own = [
-            s
-            for s in m.one_line
-            if s.cell.operation == operation and made_of(s.cell.form).loop == loop
-        ]
+        named = (s for s in m.one_line if s.cell.operation == operation)
+        own = [s for s in named if made_of(s.cell.form).loop == loop]
         if operation == "add" and not any(s.cell.form == "lock_add" for s in own):
             own += [s for s in m.one_line if s.cell.operation == "fetch_add"]
         if own:
+            placed = grouped(own, lambda s: _column_of(s.cell))
             entries = {
-                c.key: _entry(
-                    [s for s in own if _column_of(s.cell) == c.situation], operation, loop, m
-                )
-                for c in columns
+                c.key: _entry(placed.get(c.situation, []), operation, loop, m) for c in columns
             }
             answers.append(Row(operation=operation, loop=loop, entries=entries))
     return answers
@@ -160,16 +155,12 @@ def _entry(own: Sequence[Summary], operation: str, loop: str, m: MachineAnswers)
     usable = [s for s in measured if not s.distrust]
     if not usable:
         return Entry(default=None, why=measured[0].distrust)
-    default = _default(usable, operation, loop)
+    default = defaults(usable).get(operation, usable[0])
+    if loop == "guess_first":
+        default = min(usable, key=lambda s: made_of(s.cell.form).prefetch != "")
     if figure_of(default) == "exposed" and default.exposed is None:
         return Entry(default=None, why="withheld" if default.withheld else "no_baseline_loop")
     return Entry(default=_figure(default, m.one_line), versus=_versus(default, operation, m))
-
-
-def _default(usable: Sequence[Summary], operation: str, loop: str) -> Summary:
-    if loop == "guess_first":
-        return min(usable, key=lambda s: made_of(s.cell.form).prefetch != "")
-    return defaults(usable).get(operation, usable[0])
 
 
 def _versus(default: Summary, operation: str, m: MachineAnswers) -> Comparison | None:
@@ -292,14 +283,8 @@ _Sides = Mapping[str, Summary | None]
 
 def prices(m: MachineAnswers) -> list[Price]:
     """The price of one atomic word, then those of the remedies that were measured."""
-    usable = (
-        s
-        for s in m.summaries
-        if s.status == "ok" and s.has_figures and not s.cell.work_iters and not s.emulated
-    )
-    plain = [
-        s for s in usable if s.cell.contender_iters == 0 and s.cell.threads <= 2 and not s.distrust
-    ]
+    usable = (s for s in m.summaries if s.has_figures and s.trusted and not s.cell.work_iters)
+    plain = [s for s in usable if s.cell.contender_iters == 0 and s.cell.threads <= 2]
     adds = [s for s in plain if s.cell.operation in ("add", "fetch_add")]
     added = {key: defaults([s for s in adds if column_key(s) == key]).get("add") for key in _BOTH}
     priced = [

@@ -86,8 +86,7 @@ def comparable(summary: Summary) -> bool:
     """Whether a cell may take part in a comparison."""
     cell, family = summary.cell, family_of(summary.cell.operation)
     return (
-        summary.usable
-        and not summary.distrust
+        summary.trusted
         and math.isfinite(summary.issue.median_ns)
         and cell.form not in FLOORS
         and cell.operation in family.operations
@@ -111,9 +110,8 @@ def _callers(members: Sequence[Summary], arch: str) -> list[Candidates]:
     for operation in dict.fromkeys(s.cell.operation for s in members):
         allowed = _MAY_USE.get(operation, (operation,))
         serving = [s for s in members if s.cell.operation in allowed]
-        weakest = min(
-            (s.cell.order for s in serving if s.cell.operation == operation), key=ORDERS.index
-        )
+        own = (s.cell.order for s in serving if s.cell.operation == operation)
+        weakest = min(own, key=ORDERS.index)
         serving = [s for s in serving if weakest in _GIVES[s.cell.order]]
         named = {policy_of(s.cell) or s.cell.form: s for s in serving}
         default = named[default_of(operation, named)]
@@ -186,15 +184,8 @@ def hint_of(form: str) -> str:
 def of_hints(summaries: Sequence[Summary]) -> Pairs:
     """Every hint over the usual one: wake-ups, and the section of a holder with waiters, without a
     competitor for its CPU."""
-    beside = [
-        s
-        for s in summaries
-        if s.usable
-        and not s.distrust
-        and s.cell.operation in WAIT.operations
-        and s.cell.situation.contended
-        and not s.cell.params
-    ]
+    held = [s for s in summaries if s.trusted and s.cell.operation in WAIT.operations]
+    beside = (s for s in held if s.cell.situation.contended and not s.cell.params)
     pairs = []
     for own in grouped(beside, lambda s: (s.cell.operation, s.cell.situation)).values():
         hints = {hint_of(s.cell.form): s for s in own}
@@ -231,27 +222,16 @@ def defaults(members: Sequence[Summary]) -> dict[str, Summary]:
 
 def of_cores(summaries: Sequence[Summary]) -> Pairs:
     """Every form alone and back to back on another core against the first core timed."""
-    alone = (
-        s
-        for s in summaries
-        if s.cell.contender == "none"
-        and s.cell.work_iters == 0
-        and s.cell.operation not in BASELINES
-        and s.cpus
-        and s.usable
-    )
-    by_form = grouped(
-        alone,
-        lambda s: (
-            s.cell.operation,
-            s.cell.form,
-            policy_of(s.cell),
-            s.cell.situation.without("lines", "placement", "work"),
-        ),
-    )
+    timed = [s for s in summaries if s.usable and s.cpus and s.cell.operation not in BASELINES]
+    alone = (s for s in timed if s.cell.contender == "none" and s.cell.work_iters == 0)
+
+    def where(s: Summary) -> tuple:
+        situation = s.cell.situation.without("lines", "placement", "work")
+        return s.cell.operation, s.cell.form, policy_of(s.cell), situation
+
     return [
         (other, own[0])
-        for own in by_form.values()
+        for own in grouped(alone, where).values()
         for other in own[1:]
         if other.cpus[0] != own[0].cpus[0]
     ]

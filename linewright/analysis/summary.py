@@ -267,6 +267,11 @@ class Summary(Struct, frozen=True, kw_only=True):
         return self.status == "ok" and self.issue is not None and not self.emulated
 
     @property
+    def trusted(self) -> bool:
+        """Whether it may take part in a comparison: usable, and without a flag of `DISTRUSTED`."""
+        return self.usable and not self.distrust
+
+    @property
     def metastable(self) -> bool:
         return len(self.modes) > 1
 
