@@ -75,20 +75,16 @@ def nothing_finished(where: str, what: str) -> UserError:
 def cannot_read(path: object, error: Exception, expected: str) -> UserError:
     """The refusal where opening or reading a file fails; what was expected to be in it."""
     why = getattr(error, "strerror", None) or str(error)
-    return UserError(
-        "is a directory" if isinstance(error, IsADirectoryError) else why, str(path), expected
-    )
+    why = "is a directory" if isinstance(error, IsADirectoryError) else why
+    return UserError(why, str(path), expected)
 
 
 def cannot_write(
     path: object, error: OSError, where: str = "--output", allowed: str = ""
 ) -> UserError:
     """The refusal where opening or writing a file fails."""
-    return UserError(
-        f"cannot write {path}: {error.strerror}",
-        where,
-        allowed or "name a file that can be written",
-    )
+    allowed = allowed or "name a file that can be written"
+    return UserError(f"cannot write {path}: {error.strerror}", where, allowed)
 
 
 class RunError(LinewrightError):

@@ -63,11 +63,8 @@ def list_(
     for line in plan_text(plan, target):
         print(line)
     print("parameters (--set name=value):")
-    for parameter in built_in.parameters:
-        print(
-            f"  {parameter.name}={parameter.text(parameter.default)}  {parameter.help}; "
-            f"{parameter.allowed}"
-        )
+    for p in built_in.parameters:
+        print(f"  {p.name}={p.text(p.default)}  {p.help}; {p.allowed}")
     print("cells on this machine:")
     for cell in plan.cells:
         print(f"  {cell.id}")
@@ -77,23 +74,16 @@ def list_(
 def _entry(name: str, target: Target) -> dict[str, Any]:
     """A plan as it would be on this machine; `needs` says why there is none."""
     built_in = registry.find(name)
-    entry = {
-        "name": name,
-        "summary": built_in.summary,
-        "cells": 0,
-        "least_s": 0.0,
-        "budget_s": built_in.budget_s,
-        "needs": "",
-    }
+    cells, least_s, budget_s, needs = 0, 0.0, built_in.budget_s, ""
     try:
         plan = build(Request(plan=name), target)
+        cells, least_s, budget_s = len(plan.cells), round(estimate_s(plan), 1), plan.budget_s
     except UserError as error:
-        return entry | {"needs": str(error)}
-    return entry | {
-        "cells": len(plan.cells),
-        "least_s": round(estimate_s(plan), 1),
-        "budget_s": plan.budget_s,
-    }
+        needs = str(error)
+    return dict(
+        name=name, summary=built_in.summary, cells=cells, least_s=least_s, budget_s=budget_s,
+        needs=needs,
+    )  # fmt: skip
 
 
 def _print_plans(entries: list[dict[str, Any]]) -> None:
@@ -106,13 +96,8 @@ def _print_plans(entries: list[dict[str, Any]]) -> None:
         time = _time_text(entry["least_s"], entry["budget_s"]) if entry["cells"] else ABSENT
         about = entry["summary"] + (f" (not here: {entry['needs']})" if entry["needs"] else "")
         rows.append([entry["name"], str(entry["cells"]), time, about])
-    listed = TextTable(
-        title="",
-        headings=["plan", "cells", "time", "what it measures"],
-        left=[True, False, False, True],
-        rows=rows,
-        folds=(3,),
-    )
+    headings, left = ["plan", "cells", "time", "what it measures"], [True, False, False, True]
+    listed = TextTable(title="", headings=headings, left=left, rows=rows, folds=(3,))
     console_for(sys.stdout).print(table(listed, space=2))
 
 

@@ -281,9 +281,8 @@ def _take_printed(path: str, out: str | None, form: str) -> int:
     """Check what a probe printed, keep it as a record file of its own, and show it."""
     contexts, rows = records.read("/dev/stdin" if path == "-" else path, note)
     if not rows:
-        raise UserError(
-            "no record in it", path, "a probe prints its context and then a record for each cell"
-        )
+        allowed = "a probe prints its context and then a record for each cell"
+        raise UserError("no record in it", path, allowed)
     from linewright.say.machine_lines import doubts_of_printed  # imports NumPy
 
     for text in doubts_of_printed(contexts):
@@ -326,11 +325,8 @@ def _as_begun(path: str, again: dict[str, object]) -> dict[str, object]:
     for option, value in options:
         begun.setdefault(option, []).append(value)
     if "--plan" not in begun and first.plan not in plans.built_in():
-        raise UserError(
-            f"{path} was begun with plan {first.plan!r}, which is not built in",
-            "--resume",
-            "name its file with --plan",
-        )
+        what = f"{path} was begun with plan {first.plan!r}, which is not built in"
+        raise UserError(what, "--resume", "name its file with --plan")
     given = {_name(pair) for pair in again["--set"] or ()}
     kept = [pair for pair in begun.get("--set", ()) if _name(pair) not in given]
     return {
@@ -349,12 +345,9 @@ def _check_machine(contexts: list[Context], path: str, target: Target) -> None:
     here = target.context().machine_id
     for context in contexts:
         if context.machine_id != here:
-            raise UserError(
-                f"{path} was measured on another machine, kernel or probe: "
-                f"{context.machine_id} ({context.cpu_model}, {context.kernel})",
-                "--resume",
-                f"this is {here}",
-            )
+            other = f"{context.machine_id} ({context.cpu_model}, {context.kernel})"
+            what = f"{path} was measured on another machine, kernel or probe: {other}"
+            raise UserError(what, "--resume", f"this is {here}")
 
 
 def _describe(plan: Plan, launches: list[Plan], done: Done, on: Target) -> int:

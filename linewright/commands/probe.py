@@ -57,11 +57,8 @@ def probe(
     another machine."""
     if arch is not None:
         if arguments:
-            raise UserError(
-                "--arch runs nothing",
-                "probe",
-                f"no arguments for the probe beside it: {arguments[0]}",
-            )
+            allowed = f"no arguments for the probe beside it: {arguments[0]}"
+            raise UserError("--arch runs nothing", "probe", allowed)
         return _hand_out(arch, out or f"{NAME}-{arch}", plan, settings or [])
     if out is not None or plan is not None or settings:
         raise UserError("nothing to write", "probe", "--arch says for which architecture")
@@ -80,12 +77,8 @@ def _hand_out(arch: str, out: str, plan: str | None, settings: list[str]) -> int
     if plan is not None:
         built = build(Request(plan=plan, settings=settings), UnprobedMachine(arch))
         # The probe runs one launch at a time: each gets its share.
-        text = (
-            msgspec.json.encode(
-                msgspec.structs.replace(built, budget_s=built.budget_s / built.launches)
-            )
-            + b"\n"
-        )
+        each = msgspec.structs.replace(built, budget_s=built.budget_s / built.launches)
+        text = msgspec.json.encode(each) + b"\n"
     _write(out, program, 0o755)
     name = shlex.quote(f"./{Path(out).name}")
     plan_there = shlex.quote(f"{Path(out).name}.json")

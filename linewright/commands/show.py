@@ -122,36 +122,23 @@ def show_why(wanted: str, summaries: Sequence[Summary], stored: Store) -> None:
     from linewright.say.cell_tables import cell_document
     from linewright.show.terminal import print_tables
 
-    found = [s for s in summaries if s.id == wanted] or [
-        s for s in summaries if matches(s.id, wanted)
-    ]
+    same = [s for s in summaries if s.id == wanted]
+    found = same or [s for s in summaries if matches(s.id, wanted)]
     if not found:
-        raise UserError(
-            f"no cell fits {wanted!r}",
-            "--why",
-            "linewright show --format csv FILE lists every cell's id",
-        )
-    if len({s.id for s in found}) > 1:
-        names = list(dict.fromkeys(s.id for s in found))
+        allowed = "linewright show --format csv FILE lists every cell's id"
+        raise UserError(f"no cell fits {wanted!r}", "--why", allowed)
+    names = list(dict.fromkeys(s.id for s in found))
+    if len(names) > 1:
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        raise UserError(
-            f"{len(names)} cells fit {wanted!r}",
-            "--why",
-            f"one of: {', '.join(names[:MOST_NAMED])}{more}",
-        )
+        allowed = f"one of: {', '.join(names[:MOST_NAMED])}{more}"
+        raise UserError(f"{len(names)} cells fit {wanted!r}", "--why", allowed)
     console = console_for(sys.stdout)
-    records = {
-        (machine, rows[0].id): rows
-        for machine, rows in stored.groups()
-        if rows[0].id == found[0].id
-    }
+    records = {machine: rows for machine, rows in stored.groups() if rows[0].id == names[0]}
     for number, summary in enumerate(found):
         if number:
             console.print()
-        (machine,) = machines_with_answers(
-            [s for s in summaries if s.machine_id == summary.machine_id], stored.contexts
-        )
-        own = records[(summary.machine_id, summary.id)]
-        said = cell_document(summary, own, stored.contexts, machine)
-        print_tables(said, console)
+        beside = [s for s in summaries if s.machine_id == summary.machine_id]
+        (machine,) = machines_with_answers(beside, stored.contexts)
+        own = records[summary.machine_id]
+        print_tables(cell_document(summary, own, stored.contexts, machine), console)
     sys.stdout.flush()

@@ -148,9 +148,8 @@ def trial(
         limit = [p for p in PARAMETERS if p.name == "limit"]
         return _resume(resume, values_of(limit, more or (), "--resume")["limit"], as_json)
     if not command:
-        raise UserError(
-            "no program named", "trial", "linewright trial [OPTIONS] -- PROGRAM [ARGS…]"
-        )
+        allowed = "linewright trial [OPTIONS] -- PROGRAM [ARGS…]"
+        raise UserError("no program named", "trial", allowed)
     check_range(runs, 2, 100_000, "--runs")
     asked_for = values_of(PARAMETERS, more or (), "trial")
     from linewright.say.trial_document import too_few
@@ -206,17 +205,10 @@ def _scaling(
 def _only_alone(context: typer.Context) -> None:
     """Refuse what --resume would not heed: more rounds, say, which must be planned from the
     start."""
-    beside = {"resume", "more", "as_json"}
-    if any(
-        context.get_parameter_source(name).name == "COMMANDLINE"
-        for name in context.params
-        if name not in beside
-    ):
-        raise UserError(
-            "--resume takes everything from its file",
-            "trial",
-            "allowed beside it: --json, --set limit=60s",
-        )
+    others = context.params.keys() - {"resume", "more", "as_json"}
+    if any(context.get_parameter_source(name).name == "COMMANDLINE" for name in others):
+        allowed = "allowed beside it: --json, --set limit=60s"
+        raise UserError("--resume takes everything from its file", "trial", allowed)
 
 
 def _session(command: list[str], named: list, there: TrialPlace, values: dict, **asked: object):
@@ -268,12 +260,10 @@ def _resume(path: str, limit_s: float | None, as_json: bool) -> int:
         now = there.facts()
         for name in ("cpu_model", "kernel", "boot_id"):
             if getattr(session, name) != now[name]:
-                raise UserError(
-                    f"{path} was begun on another boot or machine ({session.cpu_model}, "
-                    f"{session.kernel})",
-                    "--resume",
-                    "--output on each boot, then linewright compare",
-                )
+                other = f"{session.cpu_model}, {session.kernel}"
+                what = f"{path} was begun on another boot or machine ({other})"
+                allowed = "--output on each boot, then linewright compare"
+                raise UserError(what, "--resume", allowed)
         writer = trial_file.append_to(known, "--resume")
         return _run(session, samples, there, writer, limit_s, as_json, begun=True)
 

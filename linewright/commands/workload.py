@@ -55,11 +55,8 @@ def workload(
     The program linewright-workload takes this command's place: its options, its output, its exit
     code."""
     if not arguments:
-        raise UserError(
-            "no workload named",
-            "workload",
-            "linewright workload KIND; linewright list has the kinds",
-        )
+        allowed = "linewright workload KIND; linewright list has the kinds"
+        raise UserError("no workload named", "workload", allowed)
     if on is not None and on != "local":
         return _elsewhere(on, arguments)
     words = ["linewright workload", *arguments]

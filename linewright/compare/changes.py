@@ -311,8 +311,7 @@ def _by_id(summaries: Iterable[Summary], side: str) -> dict[str, Summary]:
     answer: dict[str, Summary] = {}
     for summary in summaries:
         if summary.id in answer:
-            raise ValueError(
-                f"{side}: cell {summary.id} occurs for two machines; compare one machine at a time"
-            )
+            what = f"{side}: cell {summary.id} occurs for two machines"
+            raise ValueError(f"{what}; compare one machine at a time")
         answer[summary.id] = summary
     return answer

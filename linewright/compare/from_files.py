@@ -112,18 +112,12 @@ def _pairs(before: TrialFile, after: TrialFile) -> list[_SettingInBoth]:
             check_same(file.sessions[0], session, file.path)
     one, two = before.sessions[0], after.sessions[0]
     if (one.metric, one.higher_is_better) != (two.metric, two.higher_is_better):
-        raise UserError(
-            f"metric {one.metric!r} in {before.path}, {two.metric!r} in {after.path}",
-            "compare",
-            "trials of one metric and direction",
-        )
+        what = f"metric {one.metric!r} in {before.path}, {two.metric!r} in {after.path}"
+        raise UserError(what, "compare", "trials of one metric and direction")
     names = [s.name for s in one.settings if s.name in {t.name for t in two.settings}]
     if not names:
-        raise UserError(
-            f"{before.path} and {after.path} have no setting in common",
-            "compare",
-            "trials of the same settings",
-        )
+        what = f"{before.path} and {after.path} have no setting in common"
+        raise UserError(what, "compare", "trials of the same settings")
     return [_pair(before, after, name) for name in names]
 
 
@@ -183,21 +177,16 @@ def compare(
     """The first file as the baseline of all others; UserError where they cannot be compared, and of
     `refuse` before any figure is computed."""
     if len(paths) < 2:
-        raise UserError(
-            "one file has nothing to be compared with",
-            "compare",
-            "linewright compare BASELINE FILE…",
-        )
+        what = "one file has nothing to be compared with"
+        raise UserError(what, "compare", "linewright compare BASELINE FILE…")
     twice = [path for path in paths[1:] if paths[1:].count(path) > 1]
     if twice:
         raise UserError(f"{twice[0]} is named twice", "compare", "each file once")
     kinds = [_is_trial(path) for path in paths]
     if any(kinds) and not all(kinds):
-        raise UserError(
-            f"{paths[kinds.index(False)]} holds records and {paths[kinds.index(True)]} a trial",
-            "compare",
-            "record files with record files, trial files with trial files",
-        )
+        records, trial = (paths[kinds.index(kind)] for kind in (False, True))
+        allowed = "record files with record files, trial files with trial files"
+        raise UserError(f"{records} holds records and {trial} a trial", "compare", allowed)
     if kinds[0]:
         return compare_boots([trial_file.read(path, warn) for path in paths], options, refuse)
     with ExitStack() as stack:
@@ -231,11 +220,8 @@ def _records(
     baseline, *others = files
     for other in others:
         if not {s.id for s in baseline.summaries} & {s.id for s in other.summaries}:
-            raise UserError(
-                f"no cell in common with {baseline.path}",
-                other.path,
-                "runs of one plan, or of plans that share cells",
-            )
+            allowed = "runs of one plan, or of plans that share cells"
+            raise UserError(f"no cell in common with {baseline.path}", other.path, allowed)
     contexts = [context for side in files for context in side.contexts]
     exact = simulated(contexts)
     tolerance = QUESTIONS["simulations" if exact else "turns"].same
@@ -307,7 +293,6 @@ def _contexts(store: Store) -> list[Context]:
     contexts = list(store.contexts.values())
     machines = {context.machine_id for context in contexts}
     if len(machines) > 1:
-        raise UserError(
-            f"holds records of {len(machines)} machines or kernels", path, "compare one at a time"
-        )
+        what = f"holds records of {len(machines)} machines or kernels"
+        raise UserError(what, path, "compare one at a time")
     return contexts

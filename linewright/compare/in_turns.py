@@ -61,11 +61,8 @@ def new_folder(directory: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(
-            f"cannot make {directory}: {error.strerror}",
-            "--output",
-            "a folder that can be written",
-        ) from None
+        what = f"cannot make {directory}: {error.strerror}"
+        raise UserError(what, "--output", "a folder that can be written") from None
     for path in (folder / name for name in NAMES):
         if path.exists():
             raise UserError(f"{path} exists", "--output", f"a folder without {' and '.join(NAMES)}")
@@ -95,14 +92,8 @@ def measure(
 def _run(words: list[str], part: Path, turn: int) -> None:
     environment = os.environ | {LAUNCH: str(turn)}
     try:
-        done = subprocess.run(
-            words,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-            env=environment,
-        )
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        done = subprocess.run(words, text=True, env=environment, **quiet)
     except OSError as error:
         raise RunError(f"cannot run {words[0]}: {error.strerror}") from None
     if done.returncode != 0:
@@ -120,12 +111,10 @@ def _append(part: Path, whole: Path, turn: int) -> None:
         for line in records.Reader(str(part)):
             numbers.add(line.value.launch)
             if len(numbers) > 1:
-                raise RunError(
-                    f"{part} holds more than one launch: run the command with --set launches=1"
-                )
-            stream.write(
-                msgspec.json.encode(msgspec.structs.replace(line.value, launch=turn)) + b"\n"
-            )
+                advice = "run the command with --set launches=1"
+                raise RunError(f"{part} holds more than one launch: {advice}")
+            numbered = msgspec.structs.replace(line.value, launch=turn)
+            stream.write(msgspec.json.encode(numbered) + b"\n")
 
 
 class NotAgain(NamedTuple):
@@ -147,11 +136,8 @@ def other_side(path: str, plan: Plan, words: Sequence[str], target: Target) -> P
     reader = records.Reader(path)
     seen = {line.value.id for line in reader if isinstance(line.value, Record)}
     if not seen & {cell.id for cell in plan.cells}:
-        raise UserError(
-            f"no cell in common with plan {plan.name}",
-            path,
-            "a file of the same plan, or of one that shares cells",
-        )
+        allowed = "a file of the same plan, or of one that shares cells"
+        raise UserError(f"no cell in common with plan {plan.name}", path, allowed)
     contexts = list(reader.contexts.values())
     command, program, machine = (
         {getattr(c, name) for c in contexts} for name in ("command", "program", "machine_id")
