@@ -401,8 +401,7 @@ def merge(machine_id: str, records: list[Record], contexts: Mapping[str, Context
     metrics = _metrics(usable)
     exposed = _estimate(differences, clusters, logarithmic=False)[0]
     if issue is not None and "p05_ns" in metrics:
-        ns = issue.median_ns
-        issue = _band(ns, metrics)
+        ns, issue = issue.median_ns, _band(issue.median_ns, metrics)
         exposed = exposed and _band(exposed.median_ns, metrics, ns - exposed.median_ns)
     own = {id(r): both for r, *both in zip(measured, windows, differences, strict=True)}
     counted = {id(r) for r in usable}
