@@ -218,32 +218,20 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     @property
     def situation(self) -> Situation:
         return Situation(
-            contender=self.contender,
-            contender_iters=self.contender_iters,
-            work=self.work,
-            work_iters=self.work_iters,
-            placement=self.placement,
-            lines=self.lines,
-            threads=self.threads,
-            width_bits=self.width_bits,
+            contender=self.contender, contender_iters=self.contender_iters, work=self.work,
+            work_iters=self.work_iters, placement=self.placement, lines=self.lines,
+            threads=self.threads, width_bits=self.width_bits,
             params=tuple(sorted((k, v) for k, v in self.params.items() if k != "policy")),
-        )
+        )  # fmt: skip
 
     @property
     def id(self) -> str:
         """Canonical id: every field in a fixed order, then the parameters sorted by name."""
         parts = [
-            self.operation,
-            self.form,
-            f"u{self.width_bits}",
-            self.order,
-            self.contender,
-            f"ci{self.contender_iters}",
-            f"{_UNITS[self.work][0]}{self.work_iters}",
-            self.placement,
-            f"l{self.lines}",
-            f"t{self.threads}",
-        ]
+            self.operation, self.form, f"u{self.width_bits}", self.order, self.contender,
+            f"ci{self.contender_iters}", f"{_UNITS[self.work][0]}{self.work_iters}", self.placement,
+            f"l{self.lines}", f"t{self.threads}",
+        ]  # fmt: skip
         parts += [f"{key}={self.params[key]}" for key in sorted(self.params)]
         return "/".join(parts)
 

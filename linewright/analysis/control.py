@@ -273,14 +273,10 @@ class NoiseGroup(NamedTuple):
 def noise_group_of(cell: Cell) -> NoiseGroup:
     apart = cell.params.get("bytes_apart")
     situation = Situation(
-        contender=cell.contender,
-        contender_iters=cell.contender_iters,
-        work=cell.work,
-        work_iters=cell.work_iters,
-        placement=cell.placement,
-        threads=cell.threads,
+        contender=cell.contender, contender_iters=cell.contender_iters, work=cell.work,
+        work_iters=cell.work_iters, placement=cell.placement, threads=cell.threads,
         params=(("bytes_apart", apart),) if apart else (),
-    )
+    )  # fmt: skip
     return NoiseGroup(situation, family_of(cell.operation).name, cell.operation == "read")
 
 

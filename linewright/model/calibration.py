@@ -214,17 +214,10 @@ def fit(
         return np.vstack([problem.jacobian(theta) / SIGMA, np.diag(1 / problem.sigma)])
 
     found = least_squares(
-        residuals,
-        np.clip(problem.start, problem.low + 1e-9, problem.high - 1e-9),
-        jac=derivatives,
-        bounds=(problem.low, problem.high),
-        loss="soft_l1",
-        f_scale=RESIDUAL_CUT,
-        x_scale=problem.sigma,
-        max_nfev=most,
-        ftol=1e-3,
-        xtol=1e-3,
-    )
+        residuals, np.clip(problem.start, problem.low + 1e-9, problem.high - 1e-9), jac=derivatives,
+        bounds=(problem.low, problem.high), loss="soft_l1", f_scale=RESIDUAL_CUT,
+        x_scale=problem.sigma, max_nfev=most, ftol=1e-3, xtol=1e-3,
+    )  # fmt: skip
     return _outcome(problem, found.x)
 
 
@@ -236,14 +229,10 @@ def _outcome(problem: Problem, theta: np.ndarray) -> ConstantsFit:
     precision = jacobian.T @ jacobian / (SIGMA * scale) ** 2 + np.diag(1 / problem.sigma**2)
     covariance = np.linalg.inv(precision)
     return ConstantsFit(
-        names=problem.names,
-        values=np.exp(theta).tolist(),
-        sigma_before=problem.sigma.tolist(),
-        sigma_after=np.sqrt(np.diag(covariance)).tolist(),
-        covariance=covariance.tolist(),
-        evaluations=problem.evaluations,
-        scale=scale,
-    )
+        names=problem.names, values=np.exp(theta).tolist(), sigma_before=problem.sigma.tolist(),
+        sigma_after=np.sqrt(np.diag(covariance)).tolist(), covariance=covariance.tolist(),
+        evaluations=problem.evaluations, scale=scale,
+    )  # fmt: skip
 
 
 def soft_l1(residuals: np.ndarray) -> float:

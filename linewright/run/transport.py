@@ -188,13 +188,9 @@ def run(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command of a transport to its end."""
     return subprocess.run(
-        command,
-        input=data,
-        capture_output=True,
-        timeout=timeout_s,
-        start_new_session=True,
+        command, input=data, capture_output=True, timeout=timeout_s, start_new_session=True,
         preexec_fn=die_with_parent(),
-    )
+    )  # fmt: skip
 
 
 def _deaf_to_ctrl_c() -> Callable[[], None]:

@@ -145,13 +145,9 @@ def analyse(
     why = _why(comparisons, done, planned, precision, at_interim, by_how_much)
     return TrialVerdict(
         settings=[setting_figures(name, own) for name, own in runs.items()],
-        comparisons=comparisons,
-        rounds=done,
-        planned=planned,
-        interim=at_interim,
-        stop=bool(why),
+        comparisons=comparisons, rounds=done, planned=planned, interim=at_interim, stop=bool(why),
         why=why,
-    )
+    )  # fmt: skip
 
 
 def _compare(runs: MetricByRound, alpha: float, higher_is_better: bool) -> list[Comparison]:
