@@ -226,13 +226,10 @@ def _percentiles(parts: list[Quantiles]) -> Quantiles | None:
     medians = (float(np.median([getattr(part, name) for part in parts])) for name in names)
     values = histogram_percentiles(merged, SHARES) if merged else medians
     return Quantiles(
-        of=parts[0].of,
-        histogram=[],
-        ops_per_sample=common,
-        samples=sum(part.samples for part in parts),
-        max_ns=max(part.max_ns for part in parts),
+        of=parts[0].of, histogram=[], ops_per_sample=common,
+        samples=sum(part.samples for part in parts), max_ns=max(part.max_ns for part in parts),
         **dict(zip(names, values, strict=True)),
-    )
+    )  # fmt: skip
 
 
 def _status(records: list[Record]) -> tuple[str, str, list[Record]]:

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from linewright.analysis import Summary, loading
 from linewright.analysis.comparison import (
@@ -70,28 +71,27 @@ def compare_boots(
     found = [_pairs(baseline, other) for other in others]
     ps = holm(pair.contrast for side in found for pair in side)
     left, own = left_open(ps, QUESTIONS["boots"].alpha), iter(ps)
-    names = [s.name for s in baseline.sessions[0].settings]
-    return ComparedFiles(
-        higher_is_better=baseline.sessions[0].higher_is_better,
-        unit=baseline.sessions[0].unit,
-        same=QUESTIONS["boots"].same.share,
-        baseline=ComparedFile.of(baseline.path, names, names, sessions=baseline.sessions),
-        others=[
-            ComparedFile.of(
-                other.path,
-                [s.name for s in other.sessions[0].settings],
-                names,
-                sessions=other.sessions,
-                unlike=unlike,
-                failed={pair.setting: pair.failed for pair in pairs if any(pair.failed)},
-                few_boots=not all(pair.by_boot for pair in pairs),
-                rows=[_row(pair, baseline.sessions[0], next(own), left) for pair in pairs],
-            )
-            for other, unlike, pairs in zip(others, apart, found, strict=True)
-        ],
-        fail_above=options.fail_above,
-        undecided_fails=options.undecided_fails,
+    session = baseline.sessions[0]
+    names = [s.name for s in session.settings]
+    first, *sides = (
+        ComparedFile.of(
+            file.path, [s.name for s in file.sessions[0].settings], names, sessions=file.sessions
+        )
+        for file in files
     )
+    compared_sides = [
+        replace(
+            side, unlike=unlike, few_boots=not all(pair.by_boot for pair in pairs),
+            failed={pair.setting: pair.failed for pair in pairs if any(pair.failed)},
+            rows=[_row(pair, session, next(own), left) for pair in pairs],
+        )
+        for side, unlike, pairs in zip(sides, apart, found, strict=True)
+    ]  # fmt: skip
+    return ComparedFiles(
+        higher_is_better=session.higher_is_better, unit=session.unit,
+        same=QUESTIONS["boots"].same.share, baseline=first, others=compared_sides,
+        fail_above=options.fail_above, undecided_fails=options.undecided_fails,
+    )  # fmt: skip
 
 
 class _SettingInBoth(NamedTuple):
@@ -226,40 +226,28 @@ def _records(
     exact = simulated(contexts)
     tolerance = QUESTIONS["simulations" if exact else "turns"].same
     asked = None if exact else options.fail_above
-    same, same_ns = tolerance.share if asked is None else asked, tolerance.ns
+    same = tolerance.share if asked is None else asked
     rows = compare_cells(baseline.summaries, [other.summaries for other in others], contexts, same)
     ids = [s.id for s in baseline.summaries]
+    first, *sides = (
+        ComparedFile.of(
+            run.path, [s.id for s in run.summaries], ids, contexts=run.contexts,
+            missed=[s for s in run.summaries if s.model_error_range],
+        )
+        for run in files
+    )  # fmt: skip
+    compared_sides = [
+        replace(
+            side, unlike=unlike, order=_order(baseline, other), rows=found,
+            cycle_ns=cycles_of_two(baseline.contexts, other.contexts),
+        )
+        for side, other, unlike, found in zip(sides, others, apart, rows, strict=True)
+    ]  # fmt: skip
     return ComparedFiles(
-        higher_is_better=False,
-        unit="ns",
-        same=same,
-        same_ns=same_ns,
-        cells=[s.cell for s in baseline.summaries],
-        baseline=ComparedFile.of(
-            baseline.path, ids, ids, contexts=baseline.contexts, missed=_missed(baseline)
-        ),
-        others=[
-            ComparedFile.of(
-                other.path,
-                [s.id for s in other.summaries],
-                ids,
-                contexts=other.contexts,
-                unlike=unlike,
-                order=_order(baseline, other),
-                cycle_ns=cycles_of_two(baseline.contexts, other.contexts),
-                rows=found,
-                missed=_missed(other),
-            )
-            for other, unlike, found in zip(others, apart, rows, strict=True)
-        ],
-        fail_above=options.fail_above,
-        undecided_fails=options.undecided_fails,
-        exact=exact,
-    )
-
-
-def _missed(run: SummarisedRun) -> list[Summary]:
-    return [s for s in run.summaries if s.model_error_range]
+        higher_is_better=False, unit="ns", same=same, same_ns=tolerance.ns, exact=exact,
+        cells=[s.cell for s in baseline.summaries], baseline=first, others=compared_sides,
+        fail_above=options.fail_above, undecided_fails=options.undecided_fails,
+    )  # fmt: skip
 
 
 def _order(baseline: SummarisedRun, other: SummarisedRun) -> LaunchOrder:

@@ -291,14 +291,11 @@ def fitted(
             changes |= {"provenance": "fitted", "source": "calibration"}
         constants[name] = msgspec.structs.replace(before, **changes)
     result = msgspec.structs.replace(
-        machine,
-        calibrated=True,
-        calibration=calibration,
+        machine, calibrated=True, calibration=calibration,
         calibrated_on=[observation.cell.id for observation in used],
-        sources=machine.sources | {"calibration": source},
-        constants=constants,
+        sources=machine.sources | {"calibration": source}, constants=constants,
         posterior=posterior(fit, machine),
-    )
+    )  # fmt: skip
     return msgspec.structs.replace(result, fitted_to=parts(result))
 
 

@@ -102,12 +102,9 @@ class Ssh(Transport):
         try:
             with self._errors.open("wb") as errors:
                 self._master = subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=errors,
+                    command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
                     preexec_fn=_deaf_to_ctrl_c(),
-                )
+                )  # fmt: skip
         except OSError as error:
             self._remove()
             raise UserError(

@@ -115,12 +115,9 @@ def setting_figures(name: str, runs: Mapping[int, float | None]) -> SettingFigur
     """What one setting's runs were, by round."""
     values = finite([value for value in runs.values() if value is not None])
     return SettingFigures(
-        name=name,
-        runs=len(runs),
-        failed=len(runs) - values.size,
-        median=median(values) if values.size else None,
-        modes=modes(values, least_share=0.1),
-    )
+        name=name, runs=len(runs), failed=len(runs) - values.size,
+        median=median(values) if values.size else None, modes=modes(values, least_share=0.1),
+    )  # fmt: skip
 
 
 def analyse(
