@@ -150,10 +150,8 @@ def pairs(summaries: Iterable[Summary]) -> list[tuple[Summary, Summary]]:
     return [
         pair
         for halves in _of(summaries).values()
-        for pair in (
-            *(pair for cells in halves.values() for pair in _in_half(cells)),
-            *_across_halves(halves),
-        )
+        for found in (*map(_in_half, halves.values()), _across_halves(halves))
+        for pair in found
     ]
 
 

@@ -376,24 +376,18 @@ def floors(summaries: Iterable[Summary], arch: str) -> dict[NoiseGroup, Floor]:
     away = lambda c: abs(c.value) if c.scale == "ns" else max(c.value, 1 / c.value) - 1
     return {
         group: Floor(
-            group=group,
-            pairs=len(own),
-            size=max(map(away, own)),
-            scale=own[0].scale,
+            group=group, pairs=len(own), size=max(map(away, own)), scale=own[0].scale,
             ids=tuple(dict.fromkeys(ids)),
         )
         for group, (own, ids) in identical_cells(summaries, arch).items()
         if own
-    }
+    }  # fmt: skip
 
 
 def work_loop(contexts: Iterable[Context]) -> WorkLoop | None:
     """The control of one machine's launches; None where none has it, or an emulator ran them."""
-    found = [
-        (c.work_unit_ns, c.work_linearity, c.work_spread)
-        for c in contexts
-        if None not in (c.work_unit_ns, c.work_linearity, c.work_spread) and not c.emulated
-    ]
+    every = ((c.work_unit_ns, c.work_linearity, c.work_spread) for c in contexts if not c.emulated)
+    found = [figures for figures in every if None not in figures]
     if not found:
         return None
     unit, bent, spread = (float(np.median(values)) for values in zip(*found, strict=True))

@@ -165,17 +165,11 @@ def _entry(own: Sequence[Summary], operation: str, loop: str, m: MachineAnswers)
 
 def _versus(default: Summary, operation: str, m: MachineAnswers) -> Comparison | None:
     """The alternative that saves most, or that might."""
-    found = [
-        row
-        for f in m.of_width
-        if f.operation == operation and f.side.id == default.id
-        for row in f.rows
-        if made_of(row.first.form).loop == made_of(default.cell.form).loop
-    ] + [
-        a
-        for a in m.select("operations")
-        if a.second.id == default.id and a.first.operation == a.second.operation
-    ]
+    own = [f for f in m.of_width if f.operation == operation and f.side.id == default.id]
+    loop = made_of(default.cell.form).loop
+    found = [row for f in own for row in f.rows if made_of(row.first.form).loop == loop]
+    others = (c for c in m.select("operations") if c.second.id == default.id)
+    found += [c for c in others if c.first.operation == c.second.operation]
     known = [c for c in found if c.contrast is not None]
     if not known:
         return found[0] if found else None
@@ -301,17 +295,10 @@ def prices(m: MachineAnswers) -> list[Price]:
         answers.append(Price(group="count", operation=REFERENCE, reference=True,
                              versus=None, **_figures(added)))  # fmt: skip
     for ((group, operation, forms, rank), own), pair in zip(priced, pairs, strict=True):
-        answers.append(
-            Price(
-                group=group,
-                operation=operation,
-                form=forms[0],
-                versus=ratios[pair[0].id, pair[1].id] if pair else None,
-                rank=rank,
-                only_alone=pair is not None and pair[0] is own["alone"],
-                **_figures(own),
-            )
-        )
+        versus = ratios[pair[0].id, pair[1].id] if pair else None
+        only_alone = pair is not None and pair[0] is own["alone"]
+        answers.append(Price(group=group, operation=operation, form=forms[0], versus=versus,
+                             rank=rank, only_alone=only_alone, **_figures(own)))  # fmt: skip
     return answers
 
 
@@ -340,16 +327,9 @@ _BOTH = ("alone", "contended")
 
 def _of(plain: Sequence[Summary], operation: str, forms: Sequence[str], key: str) -> Summary | None:
     wanted = PARAMS[operation].items()
-    return next(
-        (
-            s
-            for form in forms
-            for s in plain
-            if (s.cell.operation, s.cell.form, column_key(s)) == (operation, form, key)
-            and all(s.cell.params.get(name) == value for name, value in wanted)
-        ),
-        None,
-    )
+    own = [s for s in plain if s.cell.operation == operation and column_key(s) == key]
+    alike = [s for s in own if all(s.cell.params.get(name) == value for name, value in wanted)]
+    return next((s for form in forms for s in alike if s.cell.form == form), None)
 
 
 def _beside(group: str, own: _Sides, added: _Sides) -> tuple[Summary, Summary] | None:

@@ -252,6 +252,13 @@ class Conflict(Struct, frozen=True, kw_only=True):
     points: list[Comparison]
     clearest: Comparison
 
+    @property
+    def log_times(self) -> float:
+        """How many times one of the clearest point's costs is the other, as a logarithm."""
+        sides = self.clearest.first, self.clearest.second
+        a, b = (max(side.ns.median_ns, 0.01) for side in sides)
+        return abs(math.log(a / b))
+
 
 def setting_conflicts(c: Choice) -> list[Conflict]:
     """Where each candidate with both answers is better and where it is worse, the larger of the two
@@ -261,22 +268,12 @@ def setting_conflicts(c: Choice) -> list[Conflict]:
         if _gains(rows) and _loses(rows):
             value = setting_of([msgspec.structs.replace(c, choice=policy)])
             sides = [
-                Conflict(
-                    setting=value,
-                    answer=answer,
-                    points=[p for p in rows if p.answer == answer],
-                    clearest=clearest(rows, answer),
-                )
+                Conflict(setting=value, answer=answer, points=own, clearest=clearest(own, answer))
                 for answer in ("cheaper", "slower")
+                for own in [[p for p in rows if p.answer == answer]]
             ]
-            found += sorted(sides, key=lambda side: _log_times(side.clearest), reverse=True)
+            found += sorted(sides, key=lambda side: side.log_times, reverse=True)
     return found
-
-
-def _log_times(p: Comparison) -> float:
-    """How many times one of a point's costs is the other, as a logarithm."""
-    a, b = (max(side.ns.median_ns, 0.01) for side in (p.first, p.second))
-    return abs(math.log(a / b))
 
 
 class CoreType(Struct, frozen=True, kw_only=True):

@@ -200,13 +200,10 @@ def _on_one(
     out, resume, dry_run = files
     chosen = resolve(request, target)
     with ExitStack() as stack:
-        kept = (
-            records.reopen(
-                resume, lambda known: _check_machine(known, resume, target), note, not dry_run
-            )
-            if resume is not None
-            else records.PartialFile([], [], None)
-        )
+        kept = records.PartialFile([], [], None)
+        if resume is not None:
+            check = lambda known: _check_machine(known, resume, target)
+            kept = records.reopen(resume, check, note, not dry_run)
         if kept.writer:
             stack.callback(kept.writer.close)
         looks = None

@@ -74,15 +74,14 @@ def of_threads(text: str, command: list[str], env: list[str] | None) -> list[Tri
         what = f"nothing tells the program its number of threads: no {PLACE}"
         allowed = f"PROGRAM --threads {PLACE}, or --env 'OMP_NUM_THREADS={PLACE}'"
         raise UserError(what, THREADS, allowed)
-    return [
-        TrialSetting(
-            name=numbers.count(count, "thread"),
-            environment=_assignments(env[0].replace(PLACE, str(count))) if env else {},
-            command=[command[0], *(word.replace(PLACE, str(count)) for word in command[1:])],
-            threads=count,
-        )
-        for count in counts
-    ]
+    found = []
+    for count in counts:
+        name, given = numbers.count(count, "thread"), command[:1]
+        given += [word.replace(PLACE, str(count)) for word in command[1:]]
+        changed = _assignments(env[0].replace(PLACE, str(count))) if env else {}
+        setting = TrialSetting(name=name, environment=changed, command=given, threads=count)
+        found.append(setting)
+    return found
 
 
 def _numbers_of_threads(text: str) -> list[int]:
