@@ -99,9 +99,8 @@ def cpu_list(text: str, where: str) -> list[int]:
         cpus += range(first, last + 1)
     repeated = sorted({cpu for cpu in cpus if cpus.count(cpu) > 1}) if len(cpus) < 4096 else []
     if repeated or len(set(cpus)) != len(cpus):
-        raise UserError(
-            f"CPU named twice: {cpu_text(repeated) or 'in a long list'}", where, "each CPU once"
-        )
+        named = cpu_text(repeated) or "in a long list"
+        raise UserError(f"CPU named twice: {named}", where, "each CPU once")
     return cpus
 
 

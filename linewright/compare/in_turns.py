@@ -45,12 +45,9 @@ def checked(command: str) -> list[str]:
     allowed = "a command as a shell takes it, in quotation marks"
     words = units.shell_words(command, "--measure", allowed)
     if not any(OUTPUT in word for word in words):
-        raise UserError(
-            f"{OUTPUT} does not occur in {command!r}",
-            "--measure",
-            f"the command writes its records to {OUTPUT}, such as 'linewright measure --set "
-            f"launches=1 --output {OUTPUT}'",
-        )
+        example = f"'linewright measure --set launches=1 --output {OUTPUT}'"
+        allowed = f"the command writes its records to {OUTPUT}, such as {example}"
+        raise UserError(f"{OUTPUT} does not occur in {command!r}", "--measure", allowed)
     return words
 
 

@@ -216,6 +216,5 @@ class _Conversation:
         if code != 0:
             raise RunError(f"{self.program} {probe_questions.exit_text(code)} in {where}{why}")
         if self.missing:
-            raise RunError(
-                f"{self.program} ended without {len(self.missing)} of its cells in {where}"
-            )
+            missing = f"{len(self.missing)} of its cells"
+            raise RunError(f"{self.program} ended without {missing} in {where}")

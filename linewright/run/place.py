@@ -158,9 +158,8 @@ class Place:
                 raise UserError(lost, self.name)
             answer = last_line(errors) or "no answer"
             raise NoShell(answer, self.name, "a POSIX shell is needed there")
-        return one_line(found[1].decode("utf-8", "replace")), found[2].decode(
-            "utf-8", "surrogateescape"
-        )
+        folder = found[2].decode("utf-8", "surrogateescape")
+        return one_line(found[1].decode("utf-8", "replace")), folder
 
     def _copy_probe(self) -> None:
         questions = (
@@ -197,11 +196,9 @@ class Place:
         except subprocess.TimeoutExpired:
             raise UserError(f"copying a program took longer than {COPY_S:g} s", self.name) from None
         if done.returncode != 0:
-            why = (
-                self._transport.reason(done.stderr.decode("utf-8", "replace"))
-                or probe_questions.error_text(done.stderr)
-                or probe_questions.exit_text(done.returncode)
-            )
+            why = self._transport.reason(done.stderr.decode("utf-8", "replace"))
+            why = why or probe_questions.error_text(done.stderr)
+            why = why or probe_questions.exit_text(done.returncode)
             what = "the probe cannot be copied there or started"
             what = "the connection was lost" if done.returncode == LOST else what
             raise UserError(f"{what}: {why}", self.name)
@@ -319,9 +316,8 @@ def open_place(on: str | None, shell: bool = True) -> Place:
         return Place()
     scheme, _, rest = on.partition(":")
     if scheme not in transports():
-        raise UserError(
-            f"no machine {on!r}", "--on", "allowed: local, ssh://USER@HOST:PORT, 'exec:COMMAND'"
-        )
+        allowed = "allowed: local, ssh://USER@HOST:PORT, 'exec:COMMAND'"
+        raise UserError(f"no machine {on!r}", "--on", allowed)
     place = _reach(transports()[scheme](rest), shell)
     if probe_questions.read_context(place.answer("--context")).other_probe:
         place.close()

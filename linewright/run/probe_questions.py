@@ -104,9 +104,8 @@ def _decode(data: bytes, shape: Any, option: str) -> Any:
     try:
         return msgspec.json.decode(data, type=shape)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise RunError(
-            f"linewright-probe {option} answered with something unexpected: {error}"
-        ) from None
+        what = f"linewright-probe {option} answered with something unexpected"
+        raise RunError(f"{what}: {error}") from None
 
 
 def error_text(stderr: bytes) -> str:

@@ -162,8 +162,5 @@ def refuse_sanitizer(program: str, where: str) -> None:
         return
     names = (PurePath(path).name for path in (*loaded.objects, *loaded.missing))
     for found in filter(None, map(_LIBRARY.match, names)):
-        raise UserError(
-            f"{program} is compiled with {_SANITIZERS[found[1]]}, whose library must be the first",
-            where,
-            "allowed: the program compiled without it",
-        )
+        what = f"is compiled with {_SANITIZERS[found[1]]}, whose library must be the first"
+        raise UserError(f"{program} {what}", where, "allowed: the program compiled without it")

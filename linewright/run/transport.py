@@ -107,15 +107,13 @@ class Ssh(Transport):
                 )  # fmt: skip
         except OSError as error:
             self._remove()
-            raise UserError(
-                f"cannot run {command[0]}: {error.strerror}", self.name, "ssh is needed here"
-            ) from None
+            what = f"cannot run {command[0]}: {error.strerror}"
+            raise UserError(what, self.name, "ssh is needed here") from None
         end = time.monotonic() + CONNECT_S
         try:
             while not os.path.exists(self._socket):
-                if self._master.poll() is not None or (
-                    not self._may_ask and time.monotonic() > end
-                ):
+                late = not self._may_ask and time.monotonic() > end
+                if late or self._master.poll() is not None:
                     raise self._refused()
                 time.sleep(0.02)
         except BaseException:
@@ -125,14 +123,12 @@ class Ssh(Transport):
     def _refused(self) -> UserError:
         own = last_line(self._errors.read_text(errors="replace"))
         said = own or f"no connection after {CONNECT_S:g} s"
+        allowed = ""
         if "Permission denied" in said and not self._may_ask:
             allowed = "without a terminal ssh cannot ask for a password: use a key or an agent"
-            return UserError(said, self.name, allowed)
         if "Host key verification failed" in said and not self._may_ask:
-            return UserError(
-                said, self.name, "connect once with ssh, which asks whether the key is right"
-            )
-        return UserError(said, self.name)
+            allowed = "connect once with ssh, which asks whether the key is right"
+        return UserError(said, self.name, allowed)
 
     def shell(self, script: str) -> list[str]:
         return [*self.words, f"sh -c {shlex.quote(script)}"]

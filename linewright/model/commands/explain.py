@@ -71,6 +71,5 @@ def _check_trace(target: ModelTarget, path: str) -> None:
     check_new(path, "--trace")
     check_folder(path, "--trace")
     if not target.machine.calibrated:
-        raise UserError(
-            "no trace without calibration", "--trace", "its times would be bare nanoseconds"
-        )
+        why = "its times would be bare nanoseconds"
+        raise UserError("no trace without calibration", "--trace", why)
