@@ -39,23 +39,15 @@ ARCHITECTURES = (
         name="x86_64", uname=("x86_64", "amd64"), elf="EM_X86_64", triplet="x86_64-linux-gnu"
     ),
     Architecture(
-        name="i386",
-        word_bits=32,
-        uname=("i386", "i486", "i586", "i686"),
-        elf="EM_386",
-        triplet="i386-linux-gnu",
-        library_folder="lib32",
+        name="i386", word_bits=32, uname=("i386", "i486", "i586", "i686"), elf="EM_386",
+        triplet="i386-linux-gnu", library_folder="lib32",
     ),
     Architecture(
-        name="arm64",
-        uname=("aarch64", "arm64"),
-        elf="EM_AARCH64",
-        triplet="aarch64-linux-gnu",
-        forms_differ=True,
-        far_atomics=True,
+        name="arm64", uname=("aarch64", "arm64"), elf="EM_AARCH64", triplet="aarch64-linux-gnu",
+        forms_differ=True, far_atomics=True,
     ),
     Architecture(name="generic"),
-)
+)  # fmt: skip
 """The last one stands for every architecture without an entry."""
 ARCHITECTURE_NAMES = tuple(architecture.name for architecture in ARCHITECTURES)
 PROBED = tuple(architecture.name for architecture in ARCHITECTURES if architecture.uname)
