@@ -389,7 +389,7 @@ def merge(machine_id: str, records: list[Record], contexts: Mapping[str, Context
     waits = [_windows(r, r.completion_ns, r.completion_baseline_ns) for r in measured]
     line_medians = _line_medians(windows)
     line_modes = modes(line_medians, LINE_SHARE, LINE_ALARM)
-    if len(line_modes) == 1 or not _lines_stay_apart(windows):
+    if len(line_modes) < 2 or not _lines_stay_apart(windows):
         line_modes = []
     known = [contexts[r.context_id] for r in records if r.context_id in contexts]
     launches = sum(w[0].size > 0 for w in windows)
