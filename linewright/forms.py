@@ -207,9 +207,12 @@ WIDE = Family(
     advice="wide",
 )  # fmt: skip
 CACHE = Family(
-    name="cache", title="Cache maintenance", operations=("clean", "clean_invalidate"),
-    verdict="cache", advice="cache",
-)  # fmt: skip
+    name="cache",
+    title="Cache maintenance",
+    operations=("clean", "clean_invalidate"),
+    verdict="cache",
+    advice="cache",
+)
 DMA = Family(
     name="dma",
     title="DMA mappings of scatter lists, in the kernel",
@@ -246,14 +249,20 @@ LIBRARY = Family(
     advice="library",
 )
 HANDOFF = Family(
-    name="handoff", title="Core to core", operations=("handoff",),
-    defaults={"handoff": ("load_cmpxchg",)}, advice="handoff",
-)  # fmt: skip
+    name="handoff",
+    title="Core to core",
+    operations=("handoff",),
+    defaults={"handoff": ("load_cmpxchg",)},
+    advice="handoff",
+)
 SPACING = Family(
-    name="spacing", title="How far apart",
-    operations=("apart_writers", "apart_reader", "apart_writer", "apart_shared"), verdict="spacing",
-    advice="spacing", contended=False,
-)  # fmt: skip
+    name="spacing",
+    title="How far apart",
+    operations=("apart_writers", "apart_reader", "apart_writer", "apart_shared"),
+    verdict="spacing",
+    advice="spacing",
+    contended=False,
+)
 USUAL_HINTS = ("pause", "isb")
 """What a waiting thread executes by default; other hints are compared with it."""
 HINTS = ("pause", "tpause", "umwait", "mwaitx", "yield", "isb", "sb", "wfe", "wfet")

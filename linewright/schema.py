@@ -39,15 +39,23 @@ ARCHITECTURES = (
         name="x86_64", uname=("x86_64", "amd64"), elf="EM_X86_64", triplet="x86_64-linux-gnu"
     ),
     Architecture(
-        name="i386", word_bits=32, uname=("i386", "i486", "i586", "i686"), elf="EM_386",
-        triplet="i386-linux-gnu", library_folder="lib32",
+        name="i386",
+        word_bits=32,
+        uname=("i386", "i486", "i586", "i686"),
+        elf="EM_386",
+        triplet="i386-linux-gnu",
+        library_folder="lib32",
     ),
     Architecture(
-        name="arm64", uname=("aarch64", "arm64"), elf="EM_AARCH64", triplet="aarch64-linux-gnu",
-        forms_differ=True, far_atomics=True,
+        name="arm64",
+        uname=("aarch64", "arm64"),
+        elf="EM_AARCH64",
+        triplet="aarch64-linux-gnu",
+        forms_differ=True,
+        far_atomics=True,
     ),
     Architecture(name="generic"),
-)  # fmt: skip
+)
 """The last one stands for every architecture without an entry."""
 ARCHITECTURE_NAMES = tuple(architecture.name for architecture in ARCHITECTURES)
 PROBED = tuple(architecture.name for architecture in ARCHITECTURES if architecture.uname)
@@ -210,20 +218,32 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     @property
     def situation(self) -> Situation:
         return Situation(
-            contender=self.contender, contender_iters=self.contender_iters, work=self.work,
-            work_iters=self.work_iters, placement=self.placement, lines=self.lines,
-            threads=self.threads, width_bits=self.width_bits,
+            contender=self.contender,
+            contender_iters=self.contender_iters,
+            work=self.work,
+            work_iters=self.work_iters,
+            placement=self.placement,
+            lines=self.lines,
+            threads=self.threads,
+            width_bits=self.width_bits,
             params=tuple(sorted((k, v) for k, v in self.params.items() if k != "policy")),
-        )  # fmt: skip
+        )
 
     @property
     def id(self) -> str:
         """Canonical id: every field in a fixed order, then the parameters sorted by name."""
         parts = [
-            self.operation, self.form, f"u{self.width_bits}", self.order, self.contender,
-            f"ci{self.contender_iters}", f"{_UNITS[self.work][0]}{self.work_iters}", self.placement,
-            f"l{self.lines}", f"t{self.threads}",
-        ]  # fmt: skip
+            self.operation,
+            self.form,
+            f"u{self.width_bits}",
+            self.order,
+            self.contender,
+            f"ci{self.contender_iters}",
+            f"{_UNITS[self.work][0]}{self.work_iters}",
+            self.placement,
+            f"l{self.lines}",
+            f"t{self.threads}",
+        ]
         parts += [f"{key}={self.params[key]}" for key in sorted(self.params)]
         return "/".join(parts)
 

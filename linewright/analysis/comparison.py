@@ -119,9 +119,13 @@ def judge(
     `higher_is_better`: of a metric of which more is what costs less; `left`: of contrasts that are
     corrected together, as `left_open`, else the contrast's own interval is printed."""
     judgement = Judgement(
-        answer="undecided", why=why or "no_figure", contrast=contrast, p=p, same=same,
+        answer="undecided",
+        why=why or "no_figure",
+        contrast=contrast,
+        p=p,
+        same=same,
         shown=contrast,
-    )  # fmt: skip
+    )
     if contrast is None:
         return judgement
     if contrast.over == "nothing":
@@ -204,13 +208,18 @@ def policy_of(cell: Cell) -> str:
 def side_of(s: Summary, figure: str = "issue") -> Side:
     """A cell as one side, by its issue interval or its exposed cost."""
     return Side(
-        id=s.id, form=policy_of(s.cell) or s.cell.form,
-        ns=s.exposed if figure == "exposed" and s.exposed else s.issue, operation=s.cell.operation,
-        order=s.cell.order, situation=s.cell.situation, cpu=s.cpus[0] if s.cpus else -1,
+        id=s.id,
+        form=policy_of(s.cell) or s.cell.form,
+        ns=s.exposed if figure == "exposed" and s.exposed else s.issue,
+        operation=s.cell.operation,
+        order=s.cell.order,
+        situation=s.cell.situation,
+        cpu=s.cpus[0] if s.cpus else -1,
         library=s.cell.form if policy_of(s.cell) else "",
         modes_ns=tuple(mode.median_ns for mode in s.modes) if s.metastable else (),
-        metastable=s.metastable, reliable=s.status == "ok",
-    )  # fmt: skip
+        metastable=s.metastable,
+        reliable=s.status == "ok",
+    )
 
 
 class Obstacle(Struct, frozen=True):

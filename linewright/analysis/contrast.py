@@ -162,10 +162,19 @@ def _contrast(
     p = 2 * t_cdf(degrees, -abs(mean) / error) if error > 0 else float(mean == 0)
     low, high = _ends(scale, mean, error, degrees, CONFIDENCE)
     return Contrast(
-        scale=scale, value=bounded_exp(mean) if scale == "ratio" else mean, low=low, high=high,
-        launches=launches, paired=paired, p=p, spread=spread, leverage=leverage, degrees=degrees,
-        residual=residual[0], residual_degrees=residual[1],
-    )  # fmt: skip
+        scale=scale,
+        value=bounded_exp(mean) if scale == "ratio" else mean,
+        low=low,
+        high=high,
+        launches=launches,
+        paired=paired,
+        p=p,
+        spread=spread,
+        leverage=leverage,
+        degrees=degrees,
+        residual=residual[0],
+        residual_degrees=residual[1],
+    )
 
 
 def _figures(values: Iterable[float], scale: Scale) -> np.ndarray | None:
@@ -263,12 +272,18 @@ def signed_rank(
     bounded = high < math.inf
     deviations = -2 * normal_quantile((1 - confidence) / 2)
     return Contrast(
-        scale="ratio", value=bounded_exp(value), low=bounded_exp(low) if bounded else 0.0,
-        high=bounded_exp(high) if bounded else math.inf, launches=n, paired=True,
+        scale="ratio",
+        value=bounded_exp(value),
+        low=bounded_exp(low) if bounded else 0.0,
+        high=bounded_exp(high) if bounded else math.inf,
+        launches=n,
+        paired=True,
         p=min(1.0, 2 * signed_rank_cdf(n, min(below, above))),
         spread=(high - low) / deviations * math.sqrt(n) if bounded else float(d.std()),
-        leverage=1 / math.sqrt(n), degrees=n - 1, confidence=confidence,
-    )  # fmt: skip
+        leverage=1 / math.sqrt(n),
+        degrees=n - 1,
+        confidence=confidence,
+    )
 
 
 def _pair_means(values: np.ndarray) -> np.ndarray:

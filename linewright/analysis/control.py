@@ -273,10 +273,14 @@ class NoiseGroup(NamedTuple):
 def noise_group_of(cell: Cell) -> NoiseGroup:
     apart = cell.params.get("bytes_apart")
     situation = Situation(
-        contender=cell.contender, contender_iters=cell.contender_iters, work=cell.work,
-        work_iters=cell.work_iters, placement=cell.placement, threads=cell.threads,
+        contender=cell.contender,
+        contender_iters=cell.contender_iters,
+        work=cell.work,
+        work_iters=cell.work_iters,
+        placement=cell.placement,
+        threads=cell.threads,
         params=(("bytes_apart", apart),) if apart else (),
-    )  # fmt: skip
+    )
     return NoiseGroup(situation, family_of(cell.operation).name, cell.operation == "read")
 
 
@@ -376,12 +380,15 @@ def floors(summaries: Iterable[Summary], arch: str) -> dict[NoiseGroup, Floor]:
     away = lambda c: abs(c.value) if c.scale == "ns" else max(c.value, 1 / c.value) - 1
     return {
         group: Floor(
-            group=group, pairs=len(own), size=max(map(away, own)), scale=own[0].scale,
+            group=group,
+            pairs=len(own),
+            size=max(map(away, own)),
+            scale=own[0].scale,
             ids=tuple(dict.fromkeys(ids)),
         )
         for group, (own, ids) in identical_cells(summaries, arch).items()
         if own
-    }  # fmt: skip
+    }
 
 
 def work_loop(contexts: Iterable[Context]) -> WorkLoop | None:

@@ -137,12 +137,16 @@ def _finding(
     default, figure = choice.default, figure_of(choice.default)
     rows = [known[other.id, default.id] for other in choice.others]
     return Finding(
-        machine_id=default.machine_id, operation=choice.operation, order=choice.order,
-        figure=figure, side=side_of(default, figure), rows=rows,
+        machine_id=default.machine_id,
+        operation=choice.operation,
+        order=choice.order,
+        figure=figure,
+        side=side_of(default, figure),
+        rows=rows,
         lost_rates={r.first.form: lost[r.ids] for r in rows if r.ids in lost},
         withheld=default.withheld if figure == "exposed" else "",
         published=default.published or any(o.published for o in choice.others),
-    )  # fmt: skip
+    )
 
 
 def total_rate_loss(

@@ -143,10 +143,13 @@ def _core(s: Summary, beside: Summary, cycle_ns: float) -> CoreClass:
         where = "undecided"  # whole launches differ, which no line explains
     return CoreClass(
         machine_id=s.machine_id,
-        comparison=compared(judgement, "near", side_of(s), side_of(beside)), where=where,
-        near=counts["near"], far=counts["far"] + counts["all_far"], undecided=counts["undecided"],
+        comparison=compared(judgement, "near", side_of(s), side_of(beside)),
+        where=where,
+        near=counts["near"],
+        far=counts["far"] + counts["all_far"],
+        undecided=counts["undecided"],
         lines=lines,
-    )  # fmt: skip
+    )
 
 
 def _both_kinds(kinds: Sequence[str]) -> bool:

@@ -297,8 +297,17 @@ def prices(m: MachineAnswers) -> list[Price]:
     for ((group, operation, forms, rank), own), pair in zip(priced, pairs, strict=True):
         versus = ratios[pair[0].id, pair[1].id] if pair else None
         only_alone = pair is not None and pair[0] is own["alone"]
-        answers.append(Price(group=group, operation=operation, form=forms[0], versus=versus,
-                             rank=rank, only_alone=only_alone, **_figures(own)))  # fmt: skip
+        answers.append(
+            Price(
+                group=group,
+                operation=operation,
+                form=forms[0],
+                versus=versus,
+                rank=rank,
+                only_alone=only_alone,
+                **_figures(own),
+            )
+        )
     return answers
 
 

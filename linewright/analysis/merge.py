@@ -226,10 +226,13 @@ def _percentiles(parts: list[Quantiles]) -> Quantiles | None:
     medians = (float(np.median([getattr(part, name) for part in parts])) for name in names)
     values = histogram_percentiles(merged, SHARES) if merged else medians
     return Quantiles(
-        of=parts[0].of, histogram=[], ops_per_sample=common,
-        samples=sum(part.samples for part in parts), max_ns=max(part.max_ns for part in parts),
+        of=parts[0].of,
+        histogram=[],
+        ops_per_sample=common,
+        samples=sum(part.samples for part in parts),
+        max_ns=max(part.max_ns for part in parts),
         **dict(zip(names, values, strict=True)),
-    )  # fmt: skip
+    )
 
 
 def _status(records: list[Record]) -> tuple[str, str, list[Record]]:
@@ -407,17 +410,32 @@ def merge(machine_id: str, records: list[Record], contexts: Mapping[str, Context
         for r in (*usable, *(r for r in records if id(r) not in counted))
     ]
     return Summary(
-        cell=cell, id=cell.id, machine_id=machine_id, arch=next((c.arch for c in known), ""),
-        by_launch=np.array(rows, LAUNCH), clusters=len(set(clusters)), launch_span_s=span_s,
-        promise="launch" if launches < 2 else "repeat" if repeated else "run", status=status,
-        reason=reason, issue=issue, exposed=exposed,
-        completion=_estimate(waits, clusters, logarithmic=False)[0], batch=batch,
-        small=_percentiles([r.small_batch for r in usable if r.small_batch]), modes=[],
-        line_modes=line_modes, lines_spread=lines_spread(line_medians),
-        flags=_flags(usable, contended, launches, len(set(clusters)), line_modes), unit=unit,
-        unit_ns=unit_ns, emulated=any(c.emulated for c in known), published=published,
-        metrics=metrics, drawn=next((r.drawn for r in usable if r.drawn), None),
-    )  # fmt: skip
+        cell=cell,
+        id=cell.id,
+        machine_id=machine_id,
+        arch=next((c.arch for c in known), ""),
+        by_launch=np.array(rows, LAUNCH),
+        clusters=len(set(clusters)),
+        launch_span_s=span_s,
+        promise="launch" if launches < 2 else "repeat" if repeated else "run",
+        status=status,
+        reason=reason,
+        issue=issue,
+        exposed=exposed,
+        completion=_estimate(waits, clusters, logarithmic=False)[0],
+        batch=batch,
+        small=_percentiles([r.small_batch for r in usable if r.small_batch]),
+        modes=[],
+        line_modes=line_modes,
+        lines_spread=lines_spread(line_medians),
+        flags=_flags(usable, contended, launches, len(set(clusters)), line_modes),
+        unit=unit,
+        unit_ns=unit_ns,
+        emulated=any(c.emulated for c in known),
+        published=published,
+        metrics=metrics,
+        drawn=next((r.drawn for r in usable if r.drawn), None),
+    )
 
 
 def _band(ns: float, metrics: Mapping[str, float], work_ns: float = 0.0) -> Interval:

@@ -79,14 +79,17 @@ def sides(summaries: Iterable[Summary]) -> list[ReaderSide]:
             rows[*where, delay_of(s.cell)] = None
     return [
         ReaderSide(
-            form=form, updater=updater, read_delay=delay, readers=readers,
+            form=form,
+            updater=updater,
+            read_delay=delay,
+            readers=readers,
             pair=known.get(("readers_pair", machine, form, "none", readers, delay)),
             disturbed=known.get(("readers_pair", machine, form, updater, readers, delay)),
             grace=known.get(("readers_grace", machine, form, updater, readers, delay)),
             idle=known.get(("readers_grace", machine, form, updater, 0)),
         )
         for machine, form, updater, readers, delay in rows
-    ]  # fmt: skip
+    ]
 
 
 def _scaled(summaries: Iterable[Summary]) -> list[tuple[Summary, Summary]]:

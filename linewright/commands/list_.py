@@ -81,9 +81,13 @@ def _entry(name: str, target: Target) -> dict[str, Any]:
     except UserError as error:
         needs = str(error)
     return dict(
-        name=name, summary=built_in.summary, cells=cells, least_s=least_s, budget_s=budget_s,
+        name=name,
+        summary=built_in.summary,
+        cells=cells,
+        least_s=least_s,
+        budget_s=budget_s,
         needs=needs,
-    )  # fmt: skip
+    )
 
 
 def _print_plans(entries: list[dict[str, Any]]) -> None:

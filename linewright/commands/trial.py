@@ -216,13 +216,20 @@ def _session(command: list[str], named: list, there: TrialPlace, values: dict, *
     from linewright.trial.trial_file import Session
 
     return Session(
-        linewright_trial=1, session=secrets.token_hex(8),
+        linewright_trial=1,
+        session=secrets.token_hex(8),
         started_utc=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        tool_version=__version__, command=command, unit=METRICS.get(asked["metric"], ""),
-        settings=named, precision=values["precision"], warmup_rounds=values["warmup"],
-        seed=secrets.randbits(53) if values["seed"] is None else values["seed"], target=there.name,
-        **there.facts(), **asked,
-    )  # fmt: skip
+        tool_version=__version__,
+        command=command,
+        unit=METRICS.get(asked["metric"], ""),
+        settings=named,
+        precision=values["precision"],
+        warmup_rounds=values["warmup"],
+        seed=secrets.randbits(53) if values["seed"] is None else values["seed"],
+        target=there.name,
+        **there.facts(),
+        **asked,
+    )
 
 
 def _file(path: str | None, session, there: TrialPlace):

@@ -227,11 +227,13 @@ def _pairs(
     figures = [_compared(a, b, exact) for a, b in shared]
     obstacles = [_obstacle(*pair, figure) for pair, figure in zip(shared, figures, strict=True)]
     contrasts = [
-        None if found
-        else _exact(a, b, figure, known) if exact
+        None
+        if found
+        else _exact(a, b, figure, known)
+        if exact
         else _contrast(a, b, figure, beside, order, states)
         for (a, b), figure, found in zip(shared, figures, obstacles, strict=True)
-    ]  # fmt: skip
+    ]
     if not exact:
         groups = [noise_group_of(a.cell) for a, _ in shared]
         pooled = pool_components(contrasts, groups, kind=kind_of)

@@ -35,10 +35,28 @@ def compare_whatever(baseline: str, other: str, unlike: Sequence[ConditionDiffer
 
 
 FIELDS = (
-    "target", "arch", "cpu_model", "cpu_ids", "cpus", "cpu_quota", "emulated", "virtualised",
-    "kernel", "boot_parameters", "governor", "smt", "tool_version", "compiler", "features",
-    "line_bytes", "page_bytes", "time_source", "realtime", "locked_memory", "rseq",
-)  # fmt: skip
+    "target",
+    "arch",
+    "cpu_model",
+    "cpu_ids",
+    "cpus",
+    "cpu_quota",
+    "emulated",
+    "virtualised",
+    "kernel",
+    "boot_parameters",
+    "governor",
+    "smt",
+    "tool_version",
+    "compiler",
+    "features",
+    "line_bytes",
+    "page_bytes",
+    "time_source",
+    "realtime",
+    "locked_memory",
+    "rseq",
+)
 """Conditions in the order in which they are reported, the weightiest first.
 
 Left out: what names one launch (`context_id`, `started_utc`, `plan`, `launch`), and what is

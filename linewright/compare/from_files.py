@@ -81,17 +81,23 @@ def compare_boots(
     )
     compared_sides = [
         replace(
-            side, unlike=unlike, few_boots=not all(pair.by_boot for pair in pairs),
+            side,
+            unlike=unlike,
+            few_boots=not all(pair.by_boot for pair in pairs),
             failed={pair.setting: pair.failed for pair in pairs if any(pair.failed)},
             rows=[_row(pair, session, next(own), left) for pair in pairs],
         )
         for side, unlike, pairs in zip(sides, apart, found, strict=True)
-    ]  # fmt: skip
+    ]
     return ComparedFiles(
-        higher_is_better=session.higher_is_better, unit=session.unit,
-        same=QUESTIONS["boots"].same.share, baseline=first, others=compared_sides,
-        fail_above=options.fail_above, undecided_fails=options.undecided_fails,
-    )  # fmt: skip
+        higher_is_better=session.higher_is_better,
+        unit=session.unit,
+        same=QUESTIONS["boots"].same.share,
+        baseline=first,
+        others=compared_sides,
+        fail_above=options.fail_above,
+        undecided_fails=options.undecided_fails,
+    )
 
 
 class _SettingInBoth(NamedTuple):
@@ -231,23 +237,36 @@ def _records(
     ids = [s.id for s in baseline.summaries]
     first, *sides = (
         ComparedFile.of(
-            run.path, [s.id for s in run.summaries], ids, contexts=run.contexts,
+            run.path,
+            [s.id for s in run.summaries],
+            ids,
+            contexts=run.contexts,
             missed=[s for s in run.summaries if s.model_error_range],
         )
         for run in files
-    )  # fmt: skip
+    )
     compared_sides = [
         replace(
-            side, unlike=unlike, order=_order(baseline, other), rows=found,
+            side,
+            unlike=unlike,
+            order=_order(baseline, other),
+            rows=found,
             cycle_ns=cycles_of_two(baseline.contexts, other.contexts),
         )
         for side, other, unlike, found in zip(sides, others, apart, rows, strict=True)
-    ]  # fmt: skip
+    ]
     return ComparedFiles(
-        higher_is_better=False, unit="ns", same=same, same_ns=tolerance.ns, exact=exact,
-        cells=[s.cell for s in baseline.summaries], baseline=first, others=compared_sides,
-        fail_above=options.fail_above, undecided_fails=options.undecided_fails,
-    )  # fmt: skip
+        higher_is_better=False,
+        unit="ns",
+        same=same,
+        same_ns=tolerance.ns,
+        exact=exact,
+        cells=[s.cell for s in baseline.summaries],
+        baseline=first,
+        others=compared_sides,
+        fail_above=options.fail_above,
+        undecided_fails=options.undecided_fails,
+    )
 
 
 def _order(baseline: SummarisedRun, other: SummarisedRun) -> LaunchOrder:

@@ -216,13 +216,17 @@ def _image(path: str, elf: ELFFile, raw: bytes) -> Image:
     unwound = _unwound(raw, segments)
     unaudited = headers.unaudited or _unaudited_library(elf, raw, sections)
     return Image(
-        **(vars(headers) | {"unaudited": unaudited}), path=path, texts=texts,
+        **(vars(headers) | {"unaudited": unaudited}),
+        path=path,
+        texts=texts,
         writable=_writable(segments),
         functions=_functions(symbols if full else symbols + unwound, texts),
-        bodies=_bodies(symbols + unwound, texts), imports=_imports(elf, raw, sections),
+        bodies=_bodies(symbols + unwound, texts),
+        imports=_imports(elf, raw, sections),
         privileges=privileges(path),
-        stubs=_stubs(elf, raw, sections) if headers.machine == "arm64" else {}, stripped=not full,
-    )  # fmt: skip
+        stubs=_stubs(elf, raw, sections) if headers.machine == "arm64" else {},
+        stripped=not full,
+    )
 
 
 def _writable(segments: list) -> tuple[tuple[int, int], ...]:

@@ -117,10 +117,15 @@ def inspect(path: str) -> Inspection:
     )
     functions = tuple(book.by_start[start] for start in sorted(book.by_start))
     return Inspection(
-        loaded, functions, kinds["known"], kinds["own"], kinds["fixed"],
+        loaded,
+        functions,
+        kinds["known"],
+        kinds["own"],
+        kinds["fixed"],
         Counter({n: c - known[n] for n, c in named.items() if c > known[n]}),
-        tuple(sorted(name for name in loaded.imports if _LIBATOMIC.match(name))), book.data,
-    )  # fmt: skip
+        tuple(sorted(name for name in loaded.imports if _LIBATOMIC.match(name))),
+        book.data,
+    )
 
 
 def helper_bodies(path: str) -> list[outline_helpers.HelperBody]:

@@ -25,9 +25,13 @@ BTI_C = 0xD503245F
 _CBZ_W16_12, _RET, _DMB_ISH, _BNE_12 = 0x34000070, 0xD65F03C0, 0xD5033BBF, 0x54000061
 _TBNZ_W16_1, _TBZ_W16_0, _TB_MASK = 0x37080010, 0x36000010, 0xFFF8001F
 _LSE = {
-    "cas": 0x08A07C41, "swp": 0x38208020, "ldadd": 0x38200020,
-    "ldclr": 0x38201020, "ldset": 0x38203020, "ldeor": 0x38202020,
-}  # fmt: skip
+    "cas": 0x08A07C41,
+    "swp": 0x38208020,
+    "ldadd": 0x38200020,
+    "ldclr": 0x38201020,
+    "ldset": 0x38203020,
+    "ldeor": 0x38202020,
+}
 _COMPUTE = {"ldadd": 0x0B100011, "ldclr": 0x0A300011, "ldset": 0x2A100011, "ldeor": 0x4A100011}
 
 

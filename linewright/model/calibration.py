@@ -214,10 +214,17 @@ def fit(
         return np.vstack([problem.jacobian(theta) / SIGMA, np.diag(1 / problem.sigma)])
 
     found = least_squares(
-        residuals, np.clip(problem.start, problem.low + 1e-9, problem.high - 1e-9), jac=derivatives,
-        bounds=(problem.low, problem.high), loss="soft_l1", f_scale=RESIDUAL_CUT,
-        x_scale=problem.sigma, max_nfev=most, ftol=1e-3, xtol=1e-3,
-    )  # fmt: skip
+        residuals,
+        np.clip(problem.start, problem.low + 1e-9, problem.high - 1e-9),
+        jac=derivatives,
+        bounds=(problem.low, problem.high),
+        loss="soft_l1",
+        f_scale=RESIDUAL_CUT,
+        x_scale=problem.sigma,
+        max_nfev=most,
+        ftol=1e-3,
+        xtol=1e-3,
+    )
     return _outcome(problem, found.x)
 
 
@@ -229,10 +236,14 @@ def _outcome(problem: Problem, theta: np.ndarray) -> ConstantsFit:
     precision = jacobian.T @ jacobian / (SIGMA * scale) ** 2 + np.diag(1 / problem.sigma**2)
     covariance = np.linalg.inv(precision)
     return ConstantsFit(
-        names=problem.names, values=np.exp(theta).tolist(), sigma_before=problem.sigma.tolist(),
-        sigma_after=np.sqrt(np.diag(covariance)).tolist(), covariance=covariance.tolist(),
-        evaluations=problem.evaluations, scale=scale,
-    )  # fmt: skip
+        names=problem.names,
+        values=np.exp(theta).tolist(),
+        sigma_before=problem.sigma.tolist(),
+        sigma_after=np.sqrt(np.diag(covariance)).tolist(),
+        covariance=covariance.tolist(),
+        evaluations=problem.evaluations,
+        scale=scale,
+    )
 
 
 def soft_l1(residuals: np.ndarray) -> float:
@@ -291,11 +302,14 @@ def fitted(
             changes |= {"provenance": "fitted", "source": "calibration"}
         constants[name] = msgspec.structs.replace(before, **changes)
     result = msgspec.structs.replace(
-        machine, calibrated=True, calibration=calibration,
+        machine,
+        calibrated=True,
+        calibration=calibration,
         calibrated_on=[observation.cell.id for observation in used],
-        sources=machine.sources | {"calibration": source}, constants=constants,
+        sources=machine.sources | {"calibration": source},
+        constants=constants,
         posterior=posterior(fit, machine),
-    )  # fmt: skip
+    )
     return msgspec.structs.replace(result, fitted_to=parts(result))
 
 

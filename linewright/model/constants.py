@@ -35,11 +35,21 @@ KINDS: dict[str, ConstantKind] = {
         _ns("unit", "one unit of chained work: one dependent one-cycle instruction"),
         _ns("nop_iter", "one iteration of the loop around one NOP"),
         _ns("nop_exit", "mispredicted end of a NOP loop of `nop_exit_from` iterations or more", 0),
-        ConstantKind("nop_exit_from", "count", 1, 1e6,
-            "iterations from which the end of a NOP loop is mispredicted"),
+        ConstantKind(
+            "nop_exit_from",
+            "count",
+            1,
+            1e6,
+            "iterations from which the end of a NOP loop is mispredicted",
+        ),
         _ns("loop", "one iteration of the loop around the operation"),
-        ConstantKind("window", "count", 1, 10_000,
-            "instructions that a core runs ahead of an incomplete operation"),
+        ConstantKind(
+            "window",
+            "count",
+            1,
+            10_000,
+            "instructions that a core runs ahead of an incomplete operation",
+        ),
         ConstantKind("store_buffer", "count", 1, 1000, "posted operations that a core holds"),
         _ns("near_load", "load-form atomic on a line that the core holds unique"),
         _ns("near_store", "store-form atomic on a line that the core holds unique"),
@@ -62,24 +72,31 @@ KINDS: dict[str, ConstantKind] = {
         _ns("far", "execution of a far atomic at the home until the core knows"),
         _ns("far_busy", "execution of a far atomic at the home until the next transaction"),
         ConstantKind("far_outstanding", "count", 1, 1000, "far atomics of one core under way"),
-        _ns("prefetch_dropped",
-            "more time at the home for a far atomic whose prefetch was dropped", 0),
-        ConstantKind("jitter", "thousandths", 0, 500,
-            "each message's time varies by this share up and down"),
+        _ns(
+            "prefetch_dropped",
+            "more time at the home for a far atomic whose prefetch was dropped",
+            0,
+        ),
+        ConstantKind(
+            "jitter", "thousandths", 0, 500, "each message's time varies by this share up and down"
+        ),
         _ns("maintain_issue", "issue of the maintenance of one line"),
         _ns("maintain_busy", "maintenance of one line, from issue to completion"),
         _ns("maintain_drain", "the wait behind the last line, once it is complete", 0),
         ConstantKind("maintain_outstanding", "count", 1, 1000, "lines under maintenance at a time"),
     )
-}  # fmt: skip
+}
 
 DISTANCES: dict[str, ConstantKind] = {
     kind.name: kind
     for kind in (
         _ns("distance_same_l3", "one way between places that share a last-level cache", 0),
-        _ns("distance_other_l3",
-            "one way between places under different last-level caches of a socket", 0),
+        _ns(
+            "distance_other_l3",
+            "one way between places under different last-level caches of a socket",
+            0,
+        ),
         _ns("distance_other_socket", "one way between sockets", 0),
     )
-}  # fmt: skip
+}
 """One-way distances: the model is given matrices that are made of them."""

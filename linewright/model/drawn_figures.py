@@ -19,7 +19,8 @@ PHASES = {
 """What an operation's time goes to; docs/guide/model.md says more of each."""
 COLUMNS: tuple[Column[Summary], ...] = (
     Column(
-        "band 5 %", lambda s: _figure(s, "p05_ns"),
+        "band 5 %",
+        lambda s: _figure(s, "p05_ns"),
         meaning="5th percentile over draws of the simulated machine's constants, with the model's"
         " own error.",
     ),
@@ -31,7 +32,7 @@ COLUMNS: tuple[Column[Summary], ...] = (
         meaning="distance to the nearest cell that the constants were fitted to, in doublings of"
         " work, spacing or threads.",
     ),
-)  # fmt: skip
+)
 FLAGS = {
     "simulated": "Simulated on a described machine: what the model says, and no measurement.",
     "starved": "Simulated, and in at least one window a thread got hardly any operation done while "

@@ -232,8 +232,12 @@ def resolve(machine: Machine, draw: Mapping[str, float] | None = None) -> dict:
     stops = [home * cores // homes for home in range(homes)]
     centres = range(0, cores, topology.cores_per_socket) if topology.central_homes else ()
     return {
-        "linewright_machine": VERSION, "name": machine.name, "arch": machine.arch,
-        "cores": cores, "homes": homes + len(centres), "central_homes": len(centres),
+        "linewright_machine": VERSION,
+        "name": machine.name,
+        "arch": machine.arch,
+        "cores": cores,
+        "homes": homes + len(centres),
+        "central_homes": len(centres),
         "core_home": [
             [row[stop] for stop in stops]
             + [_to_centre(topology, between, core, first) for first in centres]
@@ -245,7 +249,7 @@ def resolve(machine: Machine, draw: Mapping[str, float] | None = None) -> dict:
         "constants": constants,
         "options": msgspec.structs.asdict(machine.options),
         "policy": {name: machine.policy[name] for name in CLASSES},
-    }  # fmt: skip
+    }
 
 
 def _between(shape: MachineShape, steps: Sequence[int]) -> list[list[int]]:

@@ -134,11 +134,15 @@ def with_chain(fit: ConstantsFit, chain: np.ndarray, accepted: float) -> Constan
     sigma = np.sqrt(np.diag(covariance))
     halves = chain[: steps // 2].mean(axis=(0, 1)), chain[steps // 2 :].mean(axis=(0, 1))
     sampled = Chain(
-        walkers=walkers, steps=steps, accepted=accepted, effective=effective.tolist(),
+        walkers=walkers,
+        steps=steps,
+        accepted=accepted,
+        effective=effective.tolist(),
         drift=(np.abs(halves[1] - halves[0]) / np.maximum(sigma, 1e-12)).tolist(),
-        low=np.exp(low).tolist(), high=np.exp(high).tolist(),
+        low=np.exp(low).tolist(),
+        high=np.exp(high).tolist(),
         draws=flat[np.linspace(0, len(flat) - 1, POSTERIOR_DRAWS).round().astype(int)].tolist(),
-    )  # fmt: skip
+    )
     if not sampled.settled:
         return msgspec.structs.replace(fit, sampled=sampled)
     return msgspec.structs.replace(

@@ -67,13 +67,16 @@ def request_of(words: Sequence[str]) -> Request:
         return parse(given[option][-1], option) if option in given else otherwise
 
     return Request(
-        plan=given.get("--plan", [DEFAULT_PLAN])[-1], budget_s=parsed("--budget", units.duration_s),
-        precision=parsed("--set precision", units.fraction), only=given.get("--only", ()),
-        cpus=parsed("--set cpus", units.cpu_list, ()), settings=given.get("--set", ()),
+        plan=given.get("--plan", [DEFAULT_PLAN])[-1],
+        budget_s=parsed("--budget", units.duration_s),
+        precision=parsed("--set precision", units.fraction),
+        only=given.get("--only", ()),
+        cpus=parsed("--set cpus", units.cpu_list, ()),
+        settings=given.get("--set", ()),
         seed=parsed("--set seed", partial(_number, most=2**53 - 2000)),
         counters=parsed("--set counters", units.event_list, ()),
         launch=parsed("--set launch", partial(_number, most=1000)),
-    )  # fmt: skip
+    )
 
 
 def options_of_run(command: str) -> list[tuple[str, str]]:

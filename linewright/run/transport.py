@@ -102,9 +102,12 @@ class Ssh(Transport):
         try:
             with self._errors.open("wb") as errors:
                 self._master = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=errors,
                     preexec_fn=_deaf_to_ctrl_c(),
-                )  # fmt: skip
+                )
         except OSError as error:
             self._remove()
             what = f"cannot run {command[0]}: {error.strerror}"
@@ -181,9 +184,13 @@ def run(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command of a transport to its end."""
     return subprocess.run(
-        command, input=data, capture_output=True, timeout=timeout_s, start_new_session=True,
+        command,
+        input=data,
+        capture_output=True,
+        timeout=timeout_s,
+        start_new_session=True,
         preexec_fn=die_with_parent(),
-    )  # fmt: skip
+    )
 
 
 def _deaf_to_ctrl_c() -> Callable[[], None]:

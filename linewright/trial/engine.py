@@ -145,6 +145,10 @@ def _sample(
     session: Session, setting: TrialSetting, number: int, outcome: RunOutcome, warm_up: bool = False
 ) -> ProgramRun:
     return ProgramRun(
-        linewright_trial_run=1, session=session.session, setting=setting.name, round=number,
-        warm_up=warm_up, **vars(outcome),
-    )  # fmt: skip
+        linewright_trial_run=1,
+        session=session.session,
+        setting=setting.name,
+        round=number,
+        warm_up=warm_up,
+        **vars(outcome),
+    )

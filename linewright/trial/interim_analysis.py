@@ -115,9 +115,12 @@ def setting_figures(name: str, runs: Mapping[int, float | None]) -> SettingFigur
     """What one setting's runs were, by round."""
     values = finite([value for value in runs.values() if value is not None])
     return SettingFigures(
-        name=name, runs=len(runs), failed=len(runs) - values.size,
-        median=median(values) if values.size else None, modes=modes(values, least_share=0.1),
-    )  # fmt: skip
+        name=name,
+        runs=len(runs),
+        failed=len(runs) - values.size,
+        median=median(values) if values.size else None,
+        modes=modes(values, least_share=0.1),
+    )
 
 
 def analyse(
@@ -142,9 +145,13 @@ def analyse(
     why = _why(comparisons, done, planned, precision, at_interim, by_how_much)
     return TrialVerdict(
         settings=[setting_figures(name, own) for name, own in runs.items()],
-        comparisons=comparisons, rounds=done, planned=planned, interim=at_interim, stop=bool(why),
+        comparisons=comparisons,
+        rounds=done,
+        planned=planned,
+        interim=at_interim,
+        stop=bool(why),
         why=why,
-    )  # fmt: skip
+    )
 
 
 def _compare(runs: MetricByRound, alpha: float, higher_is_better: bool) -> list[Comparison]:

@@ -80,9 +80,12 @@ def _sample(
     words = [program, "--threads", str(threads), "--duration", asked.duration, "--json"]
     words += ["--seed", str(number + 1)]
     done = subprocess.run(
-        [workload, *words], text=True, capture_output=True,
-        env=os.environ | {"LINEWRIGHT_ATOMICS": asked.settings[name]}, check=False,
-    )  # fmt: skip
+        [workload, *words],
+        text=True,
+        capture_output=True,
+        env=os.environ | {"LINEWRIGHT_ATOMICS": asked.settings[name]},
+        check=False,
+    )
     if done.returncode == 2:
         said = one_line(done.stderr).removeprefix("linewright: ")
         raise UserError(said, program, "what linewright workload takes")

@@ -55,9 +55,12 @@ def build(inputs: Inputs) -> Plan:
         [cell for of_class in classes for cell in of_class],
         # All distances of a class in one block: they are compared within rounds.
         block_cells=min(MOST_OF_A_BLOCK, max(map(len, classes))),
-        window_ms=values["contended_window_ms"], min_windows=max(4, values["lines"]),
-        line_windows=1, extra_windows=0, max_windows=64,
-    )  # fmt: skip
+        window_ms=values["contended_window_ms"],
+        min_windows=max(4, values["lines"]),
+        line_windows=1,
+        extra_windows=0,
+        max_windows=64,
+    )
 
 
 def _cells(form: Form, placement: str, values: dict[str, Any]) -> Iterator[Cell]:
