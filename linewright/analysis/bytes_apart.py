@@ -90,7 +90,7 @@ class ApartAnswers(Struct, frozen=True, kw_only=True):
     def open(self) -> list[int]:
         """Distances that are neither shown to suffice nor shown to cost more."""
         measured = {distance_of(d) for kind in self.kinds for d in kind.nearer}
-        enough = self.enough or math.inf
+        enough = math.inf if self.enough is None else self.enough
         return sorted(d for d in measured if self.too_near < d < enough)
 
     @property

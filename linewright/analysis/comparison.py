@@ -118,25 +118,24 @@ def judge(
     programs, a difference that is shown counts even where it lies within `same`;
     `higher_is_better`: of a metric of which more is what costs less; `left`: of contrasts that are
     corrected together, as `left_open`, else the contrast's own interval is printed."""
-    judgement = Judgement(
-        answer="undecided",
-        why=why or "no_figure",
-        contrast=contrast,
-        p=p,
-        same=same,
-        shown=contrast,
-    )
     if contrast is None:
-        return judgement
+        return Judgement(answer="undecided", why=why or "no_figure", p=p, same=same)
+    shown, drawn, decidable = contrast, contrast.over == "draws", False
     if contrast.over == "nothing":
-        return replace(judgement, why="no_draws")
-    drawn = contrast.over == "draws"
-    if left and p is not None:
-        shown = contrast.at(1 - level_of(contrast, p, alpha, left))
-        judgement = replace(judgement, shown=shown)
-    if not contrast.enough(fewest):
-        return replace(judgement, why="one_launch" if contrast.launches < 2 else "few_launches")
-    judgement = replace(judgement, why="model" if drawn else "wide")
+        why = "no_draws"
+    else:
+        if left and p is not None:
+            shown = contrast.at(1 - level_of(contrast, p, alpha, left))
+        decidable = contrast.enough(fewest)
+        if decidable:
+            why = "model" if drawn else "wide"
+        else:
+            why = "one_launch" if contrast.launches < 2 else "few_launches"
+    judgement = Judgement(
+        answer="undecided", why=why, contrast=contrast, p=p, same=same, shown=shown
+    )
+    if not decidable:
+        return judgement
     different = contrast.separate and (drawn or (p is not None and p < alpha))
     if contrast.farthest <= same and not (different and count_small):
         within = contrast.farthest

@@ -124,7 +124,7 @@ def interval(name: str, value: Interval | None) -> dict[str, float | None]:
 
 
 def per_part(row: dict[str, Any], parts: float) -> dict[str, float | None]:
-    """The time of a drawn cell and the ends of its interval for each of so many equal parts."""
+    """The time of a drawn cell and the ends of its interval, for one of `parts` equal parts."""
     times = {name: row[name] for name in (f"ns{end}" for end in ENDS)}
     return {name: None if ns is None else rounded(ns / parts) for name, ns in times.items()}
 

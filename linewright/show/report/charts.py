@@ -40,7 +40,13 @@ class Canvas:
         """The block as a Vega-Lite specification, with the room that the page's script gives it."""
         if isinstance(block, Bars):
             return _bars(block)
-        return getattr(self, f"_{block.kind}")(block)
+        draw = {
+            "points": self._points,
+            "scatter": self._scatter,
+            "lines": self._lines,
+            "tiles": self._tiles,
+        }
+        return draw[block.kind](block)
 
     def _hue(self, forms: Sequence[str]) -> alt.Color:
         """Colour by the form: the page's own for each, and no other name in the legend."""
