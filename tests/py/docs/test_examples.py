@@ -27,11 +27,12 @@ PROGRAMS = [
 SHORTER = (
     (r"--plan cache --budget \S+", "--plan cache --budget 4s --only '*state=dirty_l1*'"),
     (r"--plan wide --budget \S+", "--plan wide --set launches=1 --budget 8s --only '*/w0/*/t1*'"),
+    (r"--plan published", "--plan published --set launches=2 --set draws=20"),
     (r"--budget 60s", "--budget 10s --only '*/w0/*/t1*'"),
     (r"--runs \d+", "--runs 3"),
 )
-"""A test has less patience than a reader: fewer cells and runs, and nothing else of a command is
-changed."""
+"""A test has less patience than a reader: fewer cells, launches, draws and runs, and nothing else
+of a command is changed."""
 
 
 def name(value: object) -> str:

@@ -61,8 +61,9 @@ SHORTER = (
     (r"^sweep", "sweep --set duration=10ms"),
     (r"^model calibrate \S+", r"\g<0> --set steps=0"),
 )
-RUN_WHOLE = ("docs/users/first-fix.md",)
-"""Pages whose lines need those before them: docs/test_examples.py runs them as a script."""
+RUN_ELSEWHERE = ("docs/users/first-fix.md", "PACKAGE.md")
+"""A page whose lines need those before them: docs/test_examples.py runs it as a script. And one
+that is made of README.md: docs/test_front_page.py."""
 TABLE_ROWS = ("#", "form", "stadd", "ldadd,none", "prfm_keep_stadd,none")
 CALIBRATED_FORMS = ("lock_add", "cmpxchg_loop_guess_first")
 """A test has less patience and fewer CPUs than a reader."""
@@ -280,7 +281,7 @@ def test_the_places_of_other_lines_are_there() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [n for n in NAMES if n not in RUN_WHOLE and any(lines_of(n))])
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in RUN_ELSEWHERE and any(lines_of(n))])
 def test_the_lines_of_a_page_run(reader, name: str) -> None:
     failed = {}
     for line in lines_of(name):
