@@ -26,7 +26,7 @@ check: ## format, lint, lengths, documentation, commit subjects: under a minute;
 	@scripts/setup.sh check
 	@scripts/check.sh $(ARGS)
 
-test: ## the tests of a change: check, native, Python, library for i386, arm64 and under ASan; ARGS=all: every test; or steps
+test: ## the tests of a change: check, native, Python, library for i386, arm64 and under ASan; ARGS=rest, nightly or all: the others; or steps
 	@scripts/test.sh $(ARGS)
 
 kernel-test: ## the module in every kernel of Debian's by two compilers, and our patches in small kernels, emulated; ARGS names some

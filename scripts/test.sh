@@ -1,23 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# test.sh [quick|rest|all|step…]: builds and runs tests, one headed step after the other, and sums up. Without words: quick.
+# test.sh [quick|rest|nightly|all|step…]: builds and runs tests, one headed step after the other, and sums up. Without words: quick.
 # A failing step does not keep the later ones from running. What the steps need is set up first.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 # The quick lane is what a change is tested by, with the native build first: pytest, which waits much, runs beside all that comes after
-# it. The rest is whole builds, emulated kernels, packages, browsers, and what else takes minutes. `all` is both. CONTRIBUTING.md says what belongs where.
+# it. The rest is whole builds, emulated kernels, packages, browsers, a clean root, and what else takes minutes. What only repeats what those show, with more
+# rounds or on a further machine, is nightly. `all` is all three. CONTRIBUTING.md says what belongs where.
 quick=(native check library-i386-asan library-arm64 pytest)
 rest=(i386 arm64 asan c-paths native-long pytest-long tsan)
-# What needs the network for minutes: of `all`, and not of what continuous integration waits for.
-network=(roots)
+nightly=(native-nightly pytest-nightly roots)
 
 jobs=$(nproc)
 passed=() failed=() skipped=()
 
-# Labels of the tests that the quick lane leaves to the other.
+# Labels of the tests of the long lane, and of those that the quick lane leaves to others.
 long='^(slow|system|packages)$'
 long_elsewhere='^(slow|system|packages|program|variant)$'
+later='^(slow|system|packages|nightly)$'
 
 run_ctest() { # run_ctest PRESET [option…]
     ctest --preset "$@" --no-tests=error -j "$jobs"
@@ -62,6 +63,7 @@ heading() {
         check) echo 'check: format, lint, lengths, documentation, commit subjects' ;;
         native) echo 'this machine: build, ctest' ;;
         native-long) echo 'this machine: ctest of what takes long' ;;
+        native-nightly) echo 'this machine: ctest of what is repeated with more rounds' ;;
         c-paths) echo "clang's analyzer: the library's C along every path" ;;
         library-i386-asan) echo 'i386 under AddressSanitizer and UBSan: library and readers of plans' ;;
         library-arm64) echo 'arm64 under qemu-user, with and without LSE: library' ;;
@@ -71,6 +73,7 @@ heading() {
         tsan) echo 'ThreadSanitizer: build, ctest' ;;
         pytest) echo 'pytest: the command, with the native probe' ;;
         roots) echo 'a clean root of another distribution, which one by the day' ;;
+        pytest-nightly) echo 'pytest: what is repeated on further machines' ;;
         pytest-long) echo 'pytest: what takes long, and what wants the programs of other architectures' ;;
     esac
 }
@@ -78,12 +81,14 @@ heading() {
 one() { # one STEP
     case $1 in
         check) scripts/check.sh ;;
-        native) scripts/build.sh native && start_early && run_ctest native -LE "$long" ;;
+        native) scripts/build.sh native && start_early && run_ctest native -LE "$later" ;;
         native-long) scripts/build.sh native && run_ctest native -L "$long" ;;
+        native-nightly) scripts/build.sh native && run_ctest native -L '^nightly$' ;;
         c-paths) scripts/check.sh c-paths ;;
         library-*) start_early && scripts/build.sh "${1#library-}" lw_library_tests && run_ctest "${1#library-}" -LE "$long_elsewhere" ;;
         pytest) if [[ -n $early ]]; then await_early; else scripts/build.sh native && run_pytest 'not slow and not cross'; fi ;;
-        pytest-long) scripts/build.sh native && run_pytest 'slow or cross' ;;
+        pytest-long) scripts/build.sh native && run_pytest '(slow or cross) and not nightly' ;;
+        pytest-nightly) scripts/build.sh native && run_pytest nightly ;;
         tsan) scripts/build.sh tsan && run_tsan ;;
         # What most strangers do, and their compilers; all steps are for a release.
         roots) LINEWRIGHT_ROOT_STEPS=${LINEWRIGHT_ROOT_STEPS-measure pip compilers} tests/packages/roots/run ;;
@@ -95,7 +100,7 @@ one() { # one STEP
 # Why a step cannot be tried, empty when it can.
 obstacle() {
     case $1 in
-        *i386* | *arm64) [[ $(uname -m) == x86_64 ]] || echo "only built on x86-64 machines" ;;
+        *i386* | *arm64 | native-nightly) [[ $(uname -m) == x86_64 ]] || echo "only built on x86-64 machines" ;;
         roots)
             if [[ $(id -u) != 0 ]] || ! command -v debootstrap >/dev/null; then
                 echo "asks for root and debootstrap"
@@ -128,10 +133,11 @@ for word in "${@:-quick}"; do
     case $word in
         quick) chosen+=("${quick[@]}") ;;
         rest) chosen+=("${rest[@]}") ;;
-        all) chosen+=("${quick[@]}" "${rest[@]}" "${network[@]}") ;;
+        nightly) chosen+=("${nightly[@]}") ;;
+        all) chosen+=("${quick[@]}" "${rest[@]}" "${nightly[@]}") ;;
         *)
-            [[ " ${quick[*]} ${rest[*]} ${network[*]} " == *" $word "* ]] ||
-                stop 2 "no test step '$word': quick, rest, all, ${quick[*]} ${rest[*]} ${network[*]}"
+            [[ " ${quick[*]} ${rest[*]} ${nightly[*]} " == *" $word "* ]] ||
+                stop 2 "no test step '$word': quick, rest, nightly, all, ${quick[*]} ${rest[*]} ${nightly[*]}"
             chosen+=("$word")
             ;;
     esac

@@ -24,8 +24,15 @@ CELLS = 3
 FEWER = "--set launches=2 --set draws=20"
 
 
-@pytest.mark.parametrize("plan", plans.built_in())
-@pytest.mark.parametrize("machine", machine_file.calibrated())
+SAMPLES = [
+    pytest.param(machine, plan, marks=[pytest.mark.nightly] * ((m + p) % 2 and plan != "quick"))
+    for p, plan in enumerate(plans.built_in())
+    for m, machine in enumerate(machine_file.calibrated())
+]
+"""The long lane has every plan on some machine, in turn, and `quick` on each."""
+
+
+@pytest.mark.parametrize(("machine", "plan"), SAMPLES)
 def test_every_machine_runs_every_plan(command, machine: str, plan: str) -> None:
     on = ("measure", "--on", f"model:{machine}", "--plan", plan, "--set", "launch=0")
     listed = command(*on, "--dry-run")
