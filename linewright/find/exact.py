@@ -33,6 +33,8 @@ SELDOM = 1e-3
 ARM64_LIBRARIES = "/usr/aarch64-linux-gnu"
 """Where Debian's cross compiler keeps the arm64 C library; an arm64 program on another host runs
 with it."""
+EMULATOR_NEEDED = "needed: Debian 12's qemu-user; elsewhere: docs/guide/find.md#which-qemu-user"
+"""Newer packages of that name, of Debian and Ubuntu, have no plugins: they are no help."""
 
 
 class ExactRun:
@@ -118,7 +120,7 @@ def run(plugin: Path, command: Sequence[str], output: TextIO | None = None) -> t
     arch = _arch_of(program)
     emulator = shutil.which(EMULATORS[arch])
     if emulator is None:
-        raise UserError(f"{EMULATORS[arch]} is missing", "--exact", "apt install qemu-user")
+        raise UserError(f"{EMULATORS[arch]} is missing", "--exact", EMULATOR_NEEDED)
     found = ExactRun()
     whole = os.path.realpath(program)
     found.spaces.store.lies_at(readable(whole), whole)
@@ -133,12 +135,12 @@ def run(plugin: Path, command: Sequence[str], output: TextIO | None = None) -> t
                 found.take(lines)
     if not found.complete:
         said = subprocess.run([emulator, "--help"], capture_output=True, text=True)
-        if "-plugin" not in said.stdout:  # as the qemu-user of Ubuntu 24.04
-            allowed = "install a qemu-user whose --help names -plugin"
-            raise UserError(f"{emulator} was built without plugins", "--exact", allowed)
+        if "-plugin" not in said.stdout:
+            what = f"{emulator} was built without plugins"
+            raise UserError(what, "--exact", EMULATOR_NEEDED)
         raise RunError(
-            f"{EMULATORS[arch]} ended with {done.returncode} and left no accesses: was the "
-            "program killed?"
+            f"{emulator} ended with {done.returncode} and left no accesses: the program was "
+            "killed, or this QEMU does not load the plugin, as 7.2 does"
         )
     return found, done.returncode if done.returncode >= 0 else 128 - done.returncode
 

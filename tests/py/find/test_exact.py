@@ -6,17 +6,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 
 import pytest
 from find.test_stream import encoded
 
-from linewright.errors import UserError
+from linewright.errors import LinewrightError, UserError
 from linewright.find import exact
 from linewright.find.evidence import byte_mask, sharing_kind
 from linewright.find.stream import Access
-from support.finding import PLANTED
+from support.finding import PLANTED, emulator_with_plugins
 from support.places import ROOT
 
 SOURCE = ROOT / "tests/cpp/find/planted.cpp"
@@ -28,8 +29,9 @@ def arm64(tmp_path_factory):
     """The planted programs for arm64, with outline helpers as compilers emit them by default, and
     the library that they load."""
     compiler = shutil.which("aarch64-linux-gnu-g++")
-    if compiler is None or shutil.which("qemu-aarch64") is None:
-        pytest.skip("no arm64 compiler, or no emulator")
+    if compiler is None:
+        pytest.skip("no arm64 compiler")
+    emulator_with_plugins("qemu-aarch64")
     program = tmp_path_factory.mktemp("arm64") / "planted"
     subprocess.run(
         [compiler, "-std=c++20", "-O2", "-g", "-pthread", "-o", program, SOURCE], check=True
@@ -50,8 +52,7 @@ def arm64(tmp_path_factory):
 
 @pytest.fixture
 def native(built):
-    if shutil.which("qemu-x86_64") is None:
-        pytest.skip("no emulator")
+    emulator_with_plugins("qemu-x86_64")
     return PLANTED
 
 
@@ -171,15 +172,30 @@ def test_a_script_is_refused(built, run, tmp_path) -> None:
     assert done.returncode == 2 and "no 64-bit program" in done.stderr
 
 
-def test_an_emulator_without_plugins_is_refused(tmp_path, monkeypatch):
-    """As the one of Ubuntu 24.04, which does not know the option."""
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        (None, "is missing"),
+        ('[ "$1" = --help ] && echo usage && exit\nexit 1', "was built without plugins"),
+        ('[ "$1" = --help ] && echo "-plugin FILE" && exit\nexit 1', "does not load the plugin"),
+    ],
+)
+def test_an_emulator_that_cannot_serve_is_refused(script, why, tmp_path, monkeypatch):
+    """No package of its own helps on Ubuntu 24.04 or Debian 13, so none is named there; the guide's
+    section has the way."""
     emulator = tmp_path / "qemu-x86_64"
-    emulator.write_text('#!/bin/sh\n[ "$1" = --help ] && echo usage && exit\nexit 1\n')
-    emulator.chmod(0o755)
+    if script:
+        emulator.write_text(f"#!/bin/sh\n{script}\n")
+        emulator.chmod(0o755)
     monkeypatch.setitem(exact.EMULATORS, "x86_64", str(emulator))
     monkeypatch.setattr(exact, "_arch_of", lambda program: "x86_64")
-    with pytest.raises(UserError, match="built without plugins"):
+    with pytest.raises(LinewrightError, match=why) as refused:
         exact.run(tmp_path / "plugin.so", ["true"])
+    if isinstance(refused.value, UserError):
+        page, _, section = exact.EMULATOR_NEEDED.split()[-1].partition("#")
+        headings = re.findall("^###? (.*)", (ROOT / page).read_text(), re.MULTILINE)
+        assert exact.EMULATOR_NEEDED in str(refused.value)
+        assert section in [re.sub("[^a-z -]", "", h.lower()).replace(" ", "-") for h in headings]
 
 
 def judged(*accesses: tuple[int, int, int, int, int]) -> str:

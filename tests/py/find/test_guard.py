@@ -23,7 +23,7 @@ from linewright.find.line_words import name_text
 from linewright.find.results import note
 from linewright.find.shared_lines import FEWEST_ALONE, FEWEST_SAMPLES
 from support import find_results, waiting
-from support.finding import SAMPLER
+from support.finding import SAMPLER, emulator_with_plugins
 from support.places import ROOT
 
 PAGE = (ROOT / "docs/guide/find.md").read_text().split("## A guard for builds")[1].split("\n## ")[0]
@@ -437,12 +437,9 @@ def test_why_nothing_can_be_said_stands_in_every_file(tmp_path):
 def folder(sampling, tmp_path, monkeypatch):
     """A folder with the program in both builds, a result of the one that shares nothing, and
     `linewright` on the path."""
-    for tool in ("gcc", "qemu-x86_64"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"no {tool}")
-    emulator = subprocess.run(["qemu-x86_64", "--help"], capture_output=True, text=True)
-    if "-plugin" not in emulator.stdout:
-        pytest.skip("this qemu-user was built without plugins, as Ubuntu's is")
+    if shutil.which("gcc") is None:
+        pytest.skip("no gcc")
+    emulator_with_plugins("qemu-x86_64")
     (tmp_path / "a.c").write_text(PROGRAM)
     for name, more in (("program", []), ("shared", ["-DSHARED"])):
         command = ["gcc", "-O1", "-g", "-pthread", *more, "-o", name, "a.c"]

@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Callable
+
+import pytest
 
 from support.places import ROOT
 
@@ -58,3 +62,11 @@ def sampled(search: Callable[[str], dict], first: str = "1s") -> dict:
         if result["lines"]:
             return result
     raise AssertionError(result)
+
+
+def emulator_with_plugins(name: str) -> None:
+    """Skips the test where the emulator of `--exact` is not there, or cannot load a plugin."""
+    if shutil.which(name) is None:
+        pytest.skip(f"no {name}")
+    if "-plugin" not in subprocess.run([name, "--help"], capture_output=True, text=True).stdout:
+        pytest.skip("this qemu-user was built without plugins, as Debian 13's and Ubuntu's are")
