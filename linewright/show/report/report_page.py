@@ -55,8 +55,9 @@ def render(material: Material) -> str:
 
 
 def _unbroken(text: str) -> str:
-    """The text with no line's end between a number and its unit."""
-    return re.sub(r"(?<=\d) (?=%|[nµm]?s\b)", "\N{NO-BREAK SPACE}", text)
+    """The text with no line's end between a number and its unit, and none in "x86-64"."""
+    text = text.replace("x86-64", "x86\N{NON-BREAKING HYPHEN}64")
+    return re.sub(r"(?<=\d) (?=%|[nµm]?s\b|cycles?\b|CPUs?\b)", "\N{NO-BREAK SPACE}", text)
 
 
 def _chapter(section: Section, canvas: charts.Canvas) -> dict[str, Any]:

@@ -125,6 +125,28 @@ def cut_captions(page: Page) -> list[str]:
     )
 
 
+def broken_words(page: Page) -> list[str]:
+    """Words of the title that stand on two lines, however wide it is: a hyphen may end a line."""
+    return page.evaluate(
+        """() => {
+          const title = document.querySelector("h1");
+          const broken = new Set();
+          for (let width = 80; width < 400; width += 4) {
+            title.style.width = `${width}px`;
+            for (const { firstChild: text } of title.querySelectorAll("span"))
+              for (const word of text.textContent.matchAll(/\\S+/g)) {
+                const range = document.createRange();
+                range.setStart(text, word.index);
+                range.setEnd(text, word.index + word[0].length);
+                if (range.getClientRects().length > 1) broken.add(word[0]);
+              }
+          }
+          title.style.width = "";
+          return [...broken];
+        }"""
+    )
+
+
 def first_columns(page: Page) -> list[str]:
     """Columns of the table of every cell that are seen whole before it is scrolled."""
     return page.evaluate(
@@ -282,6 +304,7 @@ def use(report: str, hostile: str, folder: Path) -> dict:
         )
         answer["unreadable, narrow"] = unreadable(watched.page)
         answer["captions, narrow"] = cut_captions(watched.page)
+        answer["title, narrow"] = broken_words(watched.page)
         answer["first columns, narrow"] = first_columns(watched.page)
         answer["bars, narrow"] = bars(watched.page)
         answer["strokes"] = strokes(watched.page)

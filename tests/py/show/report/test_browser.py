@@ -60,7 +60,10 @@ def seen(tmp_path_factory) -> dict:
     assert chromium, "no Chromium to test the report with; scripts/setup.sh rest installs it"
     folder = tmp_path_factory.mktemp("report")
     files = [
-        samples.write(folder / f"{plan}.jsonl", samples.sample(plan)) for plan in samples.PLANS
+        samples.write(
+            folder / f"{plan}.jsonl", samples.sample(plan, cpu_model="Sample x86-64 machine")
+        )
+        for plan in samples.PLANS
     ]
     report = made(folder / "report.html", *files)
     hostile = made(
@@ -99,6 +102,11 @@ def test_a_narrow_table_of_every_number_shows_numbers_and_what_they_are_of(seen)
 
 def test_no_caption_of_a_table_is_cut(seen):
     assert seen["captions, narrow"] == []
+
+
+def test_no_word_of_the_title_ends_on_another_line(seen):
+    """At 400 px it ended in "x86-"."""
+    assert seen["title, narrow"] == []
 
 
 @pytest.mark.parametrize("width", ["narrow", "wide"])
