@@ -15,7 +15,7 @@ from linewright import units
 from linewright.commands._options import AsJson, Only, limit_of, words_of
 from linewright.errors import DIFFERENT, DONE, check_range, contradiction
 from linewright.records import files as records
-from linewright.show.output import asked_format, check_folder, console_for, note, print_json, write
+from linewright.show.output import asked_format, check_page, console_for, note, print_json, write
 
 ORDER = 2
 FORMATS = ("table", "csv")
@@ -72,7 +72,7 @@ def compare(
     limit, undecided_fails = limit_of(fail_above, units.share, "--fail-above")
     options = dict(fail_above=limit, only=only or (), undecided_fails=undecided_fails)
     if html is not None:
-        check_folder(html, "--html")  # Large files take minutes, which are not to be lost.
+        check_page(html, files or [], "--html")
     again = [*[UNLIKE] * unlike, *words_of({"--fail-above": fail_above, "--only": only})]
     return answer(_paths(measure, files or [], launches), form, again, every, html, **options)
 

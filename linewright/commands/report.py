@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from linewright.errors import DONE, UserError, cannot_write
-from linewright.show.output import check_folder, note
+from linewright.errors import DONE, cannot_write
+from linewright.show.output import check_page, note
 from linewright.wings import need_extra
 
 ORDER = 3
@@ -32,7 +32,7 @@ def report(
     """Make one self-contained HTML page: verdict, charts, context, every number, and the records
     themselves."""
     need_extra("images", "report")
-    _check(out, files)
+    check_page(out, files)
     from linewright.say.page_material import gather
 
     material = gather(files, note)
@@ -41,20 +41,6 @@ def report(
     _write(out, report_page.render(material))
     note(f"the report is {out}")
     return DONE
-
-
-def _check(out: str, files: list[str]) -> None:
-    """Refuse before reading what cannot be written, and never replace the records themselves."""
-    path = Path(out)
-    if path.is_dir():
-        raise UserError(f"cannot write {out}: it is a directory", "--output", "name a file")
-    check_folder(out)
-    if path.exists() and not path.is_file():
-        raise UserError(f"cannot write {out}: it is no regular file", "--output", "name a file")
-    if path.exists() and any(
-        os.path.exists(name) and os.path.samefile(name, path) for name in files
-    ):
-        raise UserError(f"{out} is one of the record files", "--output", "name another file")
 
 
 def _write(out: str, page: str) -> None:

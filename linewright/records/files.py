@@ -194,6 +194,18 @@ def _check_record(record: Record, where: str) -> None:
             raise UserError(f"{name} and window_ns differ in length", where)
 
 
+def bounded_lines(stream: BinaryIO, path: str) -> Iterator[bytes]:
+    """The lines of a file as they are. UserError for one that is too long to be of ours, before
+    all of it is in memory."""
+    number = 0
+    while data := stream.readline(LONGEST_LINE):
+        number += 1
+        if not data.endswith(b"\n") and len(data) >= LONGEST_LINE:
+            what = f"line longer than {LONGEST_LINE} bytes"
+            raise UserError(what, f"{path}:{number}", "not a record file")
+        yield data
+
+
 class Reader:
     """Lines of one record file in order, each checked. `warnings` collects what was tolerated.
 
@@ -223,14 +235,9 @@ class Reader:
 
     def _lines(self, stream: BinaryIO) -> Iterator[RecordLine]:
         number = 0
-        while data := stream.readline(LONGEST_LINE):
-            number += 1
+        for number, data in enumerate(bounded_lines(stream, self.path), 1):
             where = f"{self.path}:{number}"
             whole = data.endswith(b"\n")
-            if not whole and len(data) >= LONGEST_LINE:
-                raise UserError(
-                    f"line longer than {LONGEST_LINE} bytes", where, "not a record file"
-                )
             if not data.strip() and self.good_end:
                 self.good_end += len(data)
                 continue

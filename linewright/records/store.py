@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from typing import BinaryIO
 
 from linewright.errors import UserError, cannot_read
-from linewright.records.files import Reader, stored_record
+from linewright.records.files import Reader, bounded_lines, stored_record
 from linewright.schema import Cell, Context, Record
 
 _FIELDS = ("operations", "forms", "widths", "orders", "contenders", "contender_iters", "work_iters")
@@ -61,9 +61,6 @@ def _what_exists(ids: Sequence[str], pattern: str) -> str:
         f"{name}: {' '.join(values)}" for name, values in zip(_FIELDS, columns, strict=False)
     )
     return f"{hint}patterns are shell globs on ids or on their parts, which are {listed}"
-
-
-COPIED_AT_ONCE = 1 << 20
 
 
 class Store:
@@ -175,7 +172,7 @@ def _seekable(path: str) -> BinaryIO:
             return stream
         with stream:
             copy = tempfile.TemporaryFile(prefix="linewright-")
-            while data := stream.read(COPIED_AT_ONCE):
+            for data in bounded_lines(stream, path):  # /dev/zero has no end
                 copy.write(data)
             copy.seek(0)
             return copy

@@ -159,6 +159,19 @@ def check_folder(path: str, where: str = "--output") -> None:
         )
 
 
+def check_page(path: str, files: Iterable[str], where: str = "--output") -> None:
+    """Refuse before reading, which takes minutes of large files, what cannot be written, and never
+    replace the records themselves."""
+    page = Path(path)
+    if page.is_dir():
+        raise UserError(f"cannot write {path}: it is a directory", where, "name a file")
+    check_folder(path, where)
+    if page.exists() and not page.is_file():
+        raise UserError(f"cannot write {path}: it is no regular file", where, "name a file")
+    if page.exists() and any(Path(name).exists() and page.samefile(name) for name in files):
+        raise UserError(f"{path} is one of the record files", where, "name another file")
+
+
 @contextmanager
 def written(path: str) -> Iterator[None]:
     """Write what is printed meanwhile into a new file, or for `-` to standard output. What fails

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
@@ -128,13 +127,14 @@ def read(path: str, warn=lambda text: None) -> TrialFile:
     """Every line of a trial file; a last line cut off by a kill is dropped with a warning, other
     errors are refused."""
     try:
-        data = Path(path).read_bytes()
+        with open(path, "rb") as file:
+            lines = list(records.bounded_lines(file, path))
     except OSError as error:
         raise cannot_read(path, error, "expected a trial file") from None
     sessions: list[Session] = []
     samples: list[ProgramRun] = []
     end = 0
-    for number, line in enumerate(data.splitlines(keepends=True), 1):
+    for number, line in enumerate(lines, 1):
         where = f"{path}:{number}"
         if not line.endswith(b"\n"):
             warn(f"{where}: truncated line dropped (the run was killed while writing it)")

@@ -8,6 +8,7 @@ import os
 import sys
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TextIO
 
 import typer
@@ -89,14 +90,15 @@ def find(
     for refused, *said in (
         (exact and on != "local",
          "--exact works here alone", "--on", "a program or --pid is sampled elsewhere"),
+        (os.path.isdir(output or ""), "Is a directory", output, "expected a file to write"),
         (not os.path.isdir(folder),
          "No such directory", output, "expected a file in a folder that exists"),
         (command and pid is not None, "a program and --pid", "find", usage),
         (not command and pid is None, "no program named", "find", usage),
         (pid is not None and not 1 <= pid <= 2**22,
          f"no process number: {pid}", "--pid", "allowed: 1 to 4194304"),
-        (prices is not None and not os.path.exists(prices),
-         "No such file or directory", prices, "expected a record file"),
+        (exact and bool(heap or prices), "--exact knows neither heap blocks nor time", "find",
+         "leave --heap and --prices out"),
         (heap and pid, "--heap with --pid", "find",
          "malloc can be interposed only in a program that is started"),
         (exact and (pid or how_long), "--exact takes a program, from its start to its end", "find",
@@ -104,6 +106,10 @@ def find(
     ):  # fmt: skip
         if refused:
             raise UserError(*said)
+    if prices is not None and not Path(prices).is_fifo():
+        from linewright.records import files
+
+        next(iter(files.Reader(prices)))  # refused before the program runs
     seconds = units.duration_s(how_long, "--for") if how_long else (15.0 if pid else None)
     before = None
     if baseline:
@@ -165,13 +171,19 @@ class _Shown(NamedTuple):
         result.document = msgspec.to_builtins(said)
         code = guard.exit_code(result, new, self.fail_new)
         why = guard.why_not(result) if code == INCOMPLETE else ""
-        if self.output:
-            guard.write(self.output, result, new, why)
+        unwritten = None
+        try:
+            if self.output:
+                guard.write(self.output, result, new, why)
+        except UserError as error:  # the disk is full: what was found is shown nevertheless
+            unwritten = error
         if self.as_json:
             print_json(result)
         else:
             print_tables(said, console_for(sys.stdout))
         sys.stdout.flush()
+        if unwritten:
+            raise unwritten
         if result.exit_code:
             note(f"the program ended with exit code {result.exit_code}")
         if self.fail_new and os.environ.get("GITHUB_ACTIONS"):

@@ -252,6 +252,14 @@ class Page(html.parser.HTMLParser):
         self.text += data
 
 
+def test_a_page_never_takes_the_place_of_the_records(command, pair):
+    written = command.directory / pair[1]
+    before = written.read_bytes()
+    for path, why in ((pair[1], "is one of the record files"), (".", "it is a directory")):
+        assert why in command.refused("compare", *pair, "--html", path)
+    assert written.read_bytes() == before
+
+
 def test_the_page_stands_alone_and_runs_nothing(command, pair):
     attack = "<script>alert(1)</script>\x1b[2J\x9b31m\u202e\"'><img src=x onerror=alert(1)>"
     hostile = run(
