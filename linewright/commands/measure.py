@@ -9,7 +9,7 @@ import shlex
 import time
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 import typer
@@ -38,7 +38,7 @@ from linewright.run.probe_questions import digest
 from linewright.run.registry import LocalTarget, ProbeTarget, examples, open_target
 from linewright.schema import Context, Plan, Record
 from linewright.show import progress
-from linewright.show.output import FORMATS, asked_format, form_and_view, note
+from linewright.show.output import FORMATS, asked_format, note
 from linewright.target import Done, Progress, Target
 
 if TYPE_CHECKING:
@@ -161,10 +161,10 @@ def measure(
     with closing(open_target(on[0] if on else "local")) as target:
         if of_target:
             _set(target, of_target)
-        files, again = (out, resume, dry_run), {**again, "--on": on}
+        asked = Asked(out, resume, dry_run, form, {**again, "--on": on})
         if against is not None and not dry_run:
-            return _compared(against, request, target, files, form, again)
-        return _on_one(request, target, files, form, again)
+            return _compared(against, request, target, asked)
+        return _on_one(request, target, asked)
 
 
 def _name(setting: str) -> str:
@@ -188,16 +188,20 @@ def _set(target: Target, asked: list[str]) -> None:
     target.take_settings(asked)
 
 
-def _on_one(
-    request: Request,
-    target: Target,
-    files: tuple[str | None, str | None, bool],
-    form: str,
-    again: dict[str, object],
-) -> int:
-    """Measure on one target; `files` is where to write, what to resume, whether only to
-    describe."""
-    out, resume, dry_run = files
+class Asked(NamedTuple):
+    """What is asked for beside a plan: where to write, what to resume, whether only to describe,
+    how to show it, and the options with which a run goes on."""
+
+    out: str | None
+    resume: str | None
+    dry_run: bool
+    form: str
+    again: dict[str, object]
+
+
+def _on_one(request: Request, target: Target, asked: Asked) -> int:
+    """Measure on one target."""
+    out, resume, dry_run, form, again = asked
     chosen = resolve(request, target)
     with ExitStack() as stack:
         kept = records.PartialFile([], [], None)
@@ -234,14 +238,7 @@ def _on_one(
         return _run(chosen, launches, (done, looks), kept, target, form, again)
 
 
-def _compared(
-    earlier: str,
-    request: Request,
-    target: Target,
-    files: tuple[str | None, str | None, bool],
-    form: str,
-    again: dict[str, object],
-) -> int:
+def _compared(earlier: str, request: Request, target: Target, asked: Asked) -> int:
     """Measure and compare with an earlier file: in turns where that side can be measured again,
     else as of two times."""
     # These import NumPy, which takes longer than a refusal may.
@@ -249,19 +246,19 @@ def _compared(
     from linewright.say.comparison_document import not_again_text
 
     chosen = resolve(request, target)
-    path = _path(files[0], chosen.name)
-    other = in_turns.other_side(earlier, chosen, _command(again), target)
+    path = _path(asked.out, chosen.name)
+    other = in_turns.other_side(earlier, chosen, _command(asked.again), target)
     if isinstance(other, in_turns.NotAgain):
         note(not_again_text(earlier, other))
-        _on_one(request, target, (path, *files[1:]), "none", again)
-        return compare_command.answer([earlier, path], form)
+        _on_one(request, target, asked._replace(out=path, form="none"))
+        return compare_command.answer([earlier, path], asked.form)
     folder = in_turns.new_folder(str(Path(path).with_suffix("")))
     note(
         f"the side of {earlier} is measured again, in turns with the new one; that file "
         "itself is not compared"
     )
     made = in_turns.measure_other_side(other, chosen, target.probe_path, folder, note)
-    return compare_command.answer(made, form)
+    return compare_command.answer(made, asked.form)
 
 
 def _of_plan(again: dict[str, object]) -> dict[str, object]:
@@ -423,8 +420,7 @@ def _show(contexts: list[Context], rows: list[Record], form: str) -> None:
     # Imports NumPy, which takes longer than a refusal or the help may.
     from linewright.analysis import summarise
 
-    summaries = summarise(contexts, rows)
-    show_command.show_summaries(summaries, contexts, *form_and_view(form, False))
+    show_command.show_summaries(summarise(contexts, rows), contexts, form)
 
 
 def _with_what_is_kept(

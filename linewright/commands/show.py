@@ -14,13 +14,11 @@ from linewright.errors import DONE, UserError, nothing_finished
 from linewright.show.output import (
     FORMATS,
     PARQUET,
-    View,
     asked_format,
     check_folder,
     check_new,
     console_for,
     csv_of,
-    form_and_view,
     note,
     parquet_of,
     print_json,
@@ -58,7 +56,8 @@ def show(
     only: Only = None,
 ) -> int:
     """Show the result of one or several record files, or write it for other tools."""
-    form, view = form_and_view(asked_format(form, as_json, "show", (*FORMATS, PARQUET)), every, why)
+    formats = (*FORMATS, PARQUET)
+    form = asked_format(form, as_json, "show", formats, every, why is not None)
     if form == PARQUET:
         if output == "-" and sys.stdout.isatty():
             raise UserError("Parquet is no text", "--output", "name a file with -o")
@@ -76,10 +75,10 @@ def show(
         contexts = list(stored.contexts.values())
         summaries = loading.summarised(stored).summaries
         with written(output):
-            if view == View.WHY:
+            if form == "why":
                 show_why(why, summaries, stored)
             else:
-                show_summaries(summaries, contexts, form, view)
+                show_summaries(summaries, contexts, form)
     return DONE
 
 
@@ -87,10 +86,9 @@ MOST_NAMED = 8
 """Cells that a refusal names before it counts the rest."""
 
 
-def show_summaries(
-    summaries: Sequence[Summary], contexts: Sequence[Context], form: str, view: View = View.SCREEN
-) -> None:
-    """Print summaries as CSV, Parquet, JSON or, in the format ``table``, as `view` says."""
+def show_summaries(summaries: Sequence[Summary], contexts: Sequence[Context], form: str) -> None:
+    """Print summaries in a format: ``csv``, ``parquet``, ``json``, ``plain``, every cell for
+    ``all``, or one screen."""
     from linewright.say import cell_rows
     from linewright.say.machine_document import documents, for_programs
     from linewright.show import plain
@@ -102,13 +100,11 @@ def show_summaries(
         sys.stdout.buffer.write(parquet_of(contexts, cell_rows.of_cells(summaries)))
     elif form == "json":
         print_json(for_programs(summaries, contexts))
-    elif view == View.ALL:
-        console = console_for(sys.stdout)
-        print_cells(documents(summaries, contexts, "cells"), console)
-    elif view == View.PLAIN:
-        sys.stdout.write(
-            "".join(f"{line}\n" for line in plain.lines(documents(summaries, contexts)))
-        )
+    elif form == "all":
+        print_cells(documents(summaries, contexts, "cells"), console_for(sys.stdout))
+    elif form == "plain":
+        lines = plain.lines(documents(summaries, contexts))
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
     else:
         print_documents(documents(summaries, contexts), console_for(sys.stdout))
     sys.stdout.flush()

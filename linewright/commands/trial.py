@@ -280,7 +280,7 @@ def _run(
     """Run what is left, keep every run as it ends, show what there is, also when it stops early."""
     from linewright.run.process import Interrupts
     from linewright.say.machine_lines import held_back_remarks
-    from linewright.show.progress import fitting
+    from linewright.show.progress import TrialMeter, fitting
     from linewright.trial import engine
 
     def keep(sample) -> None:
@@ -293,7 +293,7 @@ def _run(
         held_s, began_s = there.quota().held_back_s, time.monotonic()
         done = sum(not sample.warm_up for sample in samples)
         total = (session.planned_rounds + session.warmup_rounds) * len(session.settings)
-        with Interrupts() as interrupts, fitting(engine.TrialMeter(total, done)) as shown:
+        with Interrupts() as interrupts, fitting(TrialMeter(total, done)) as shown:
             runs = there.runs(session, interrupts, limit_s)
             finished = engine.run(session, runs, samples, keep, shown.show)
     finally:

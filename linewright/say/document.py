@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The one document that every command shows: a list of blocks (sentences, tables, bars, charts)
+"""The one document that every command shows: a list of blocks (sentences, tables, bars)
 whose words and figures are ready, with no layout and no statistics; and sentences as data, which
 one function turns into text.
 
@@ -301,7 +301,7 @@ class Selection(Struct, frozen=True, kw_only=True):
     """(value, text)."""
 
 
-class Chart(Struct, frozen=True, kw_only=True, tag_field="block", tag="chart"):
+class Chart(Struct, frozen=True, kw_only=True):
     """Rows that are drawn, and how; each is of a form (``form``, its colour) and of a machine
     (``series``), and may have a mark of doubt (``mark``)."""
 
@@ -332,7 +332,7 @@ class Chart(Struct, frozen=True, kw_only=True, tag_field="block", tag="chart"):
     """Takes a page's whole width."""
 
 
-class Explorer(Struct, frozen=True, kw_only=True, tag_field="block", tag="explorer"):
+class Explorer(Struct, frozen=True, kw_only=True):
     """Cells of which a reader picks the operation, the figure, and what it is shown along."""
 
     name: str = "explore"
@@ -345,7 +345,7 @@ class Explorer(Struct, frozen=True, kw_only=True, tag_field="block", tag="explor
     on which it stands the place, and what is held there."""
 
 
-Block = Topic | TextTable | Bars | Chart
+Block = Topic | TextTable | Bars
 
 
 class Section(Struct, frozen=True, kw_only=True):
@@ -356,7 +356,7 @@ class Section(Struct, frozen=True, kw_only=True):
     lead: Sentence
     choices: list[Selection] = []
     """What the reader picks for all of its charts."""
-    blocks: list[Block | Explorer] = []
+    blocks: list[TextTable | Bars | Chart | Explorer] = []
     notes: list[Sentence] = []
 
 
@@ -421,15 +421,13 @@ class Document(Struct, frozen=True, kw_only=True):
     @property
     def ranks(self) -> list[int]:
         """Of everything that may give way."""
-        every = [block.ranks for block in self.blocks if not isinstance(block, Chart)]
+        every = [block.ranks for block in self.blocks]
         every += [range(len(table.rows)) for table in self.tables if not table.ranks]
         return [rank for ranks in every for rank in ranks if rank]
 
     def kept(self, most: int) -> Document:
         """Without the sentences and rows of a higher rank."""
-        return replace(
-            self, blocks=[b if isinstance(b, Chart) else b.kept(most) for b in self.blocks]
-        )
+        return replace(self, blocks=[block.kept(most) for block in self.blocks])
 
 
 def document_of(

@@ -28,7 +28,6 @@ from linewright.say.document import Document, Section, sentence, topics_of, uniq
 from linewright.say.machine_document import document
 from linewright.say.machine_lines import doubts, facts
 from linewright.say.page_sections import PageMachine, sections
-from linewright.say.verdict import areas
 from linewright.say.words import in_english
 from linewright.schema import Cell, Context, Record
 
@@ -39,24 +38,10 @@ LONGEST_LABEL = 48
 """Characters of a machine's name in legends."""
 
 
-class Series(Struct, frozen=True, kw_only=True):
-    """Everything that is drawn with one mark: a machine's records, or one of several runs on a
-    machine, in words."""
-
-    label: str
-    kind: str
-    """``measured``, ``simulated``, ``published`` or ``emulated``: where the figures come from."""
-    document: Document
-    """What `linewright show` says of it, and for the page what was found (``findings``), what a
-    careful reader would ask about (``doubts``), and what was measured on (``context``)."""
-    cells: list[dict[str, Any]]
-    """A row for each cell, by column."""
-
-
 class Material(Struct, frozen=True, kw_only=True):
     """All that a page shows, in words and figures, and the compressed records behind it."""
 
-    series: list[Series]
+    series: list[PageMachine]
     sections: list[Section]
     archive: bytes
     """The records, gzip-compressed JSON lines; the same input gives the same bytes."""
@@ -143,23 +128,14 @@ def gather(paths: Sequence[str], warn: Callable[[str], None]) -> Material:
     archive_bytes, runs = archive.close(), dict[str, list[list[_Part]]]()
     for part in parts:
         _place(runs.setdefault(part.contexts[0].machine_id, []), part)
-    drawn = _machines(runs)
-    if not any(machine.answers.summaries for machine in drawn):
+    if not parts:
         raise nothing_finished(paths[0], "report")
-    series = [
-        Series(
-            label=machine.label,
-            kind=_kind(machine.answers.contexts),
-            document=machine.document,
-            cells=_cell_rows(machine.label, machine.answers.summaries),
-        )
-        for machine in drawn
-    ]
-    made = sections(drawn)
+    series = _machines(runs)
+    made = sections(series)
     # What wings bring stands behind the prices.
     place = sum(section.id == "prices" for section in made)
-    cells = [cell for machine in drawn for cell in machine.cells]
-    days = sorted({c.started_utc[:10] for machine in drawn for c in machine.answers.contexts})
+    cells = [cell for machine in series for cell in machine.drawn]
+    days = sorted({c.started_utc[:10] for machine in series for c in machine.answers.contexts})
     return Material(
         series=series,
         sections=[*made[:place], *of_wings, *made[place:]],
@@ -168,7 +144,7 @@ def gather(paths: Sequence[str], warn: Callable[[str], None]) -> Material:
         colours=colour_places(cells),
         code=_code_names(cell for cell, _ in cells),
         columns=_columns([row for one in series for row in one.cells]),
-        plans=unique(plan for machine in drawn for plan in machine.plans),
+        plans=unique(plan for machine in series for plan in machine.plans),
         when=one_line(" to ".join(unique((days[0], days[-1])))),
     )
 
@@ -298,9 +274,11 @@ def _machines(runs: dict[str, list[list[_Part]]]) -> list[PageMachine]:
         made.append(
             PageMachine(
                 label=label,
+                kind=_kind(contexts),
                 answers=answers,
                 document=_document(answers, run, records),
-                cells=[(c, row | {"series": label}) for c, row in cell_figures(answers.summaries)],
+                drawn=[(c, row | {"series": label}) for c, row in cell_figures(answers.summaries)],
+                cells=_cell_rows(label, answers.summaries),
                 plans=unique(record.plan for record in records),
             )
         )
@@ -309,7 +287,7 @@ def _machines(runs: dict[str, list[list[_Part]]]) -> list[PageMachine]:
 
 def _document(m: MachineAnswers, run: Sequence[_Part], records: Sequence[Record]) -> Document:
     """The machine's document for the page, with what only the files and their records tell."""
-    made = document(m, "page") if m.summaries else Document(blocks=areas(m))
+    made = document(m, "page")
     named = [*facts(m.contexts), ("Files", ", ".join(one_line(part.file) for part in run))]
     context = [sentence(value, basis="run", lead=name) for name, value in named]
     said = {"doubts": doubts(m, made, records), "context": context}

@@ -40,13 +40,19 @@ Datum = dict[str, Any]
 
 
 class PageMachine(Struct, frozen=True, kw_only=True):
-    """What a page is made of, of one machine or one of several runs on it."""
+    """Everything that is drawn with one mark: a machine's records, or one of several runs on it."""
 
     label: str
+    kind: str
+    """``measured``, ``simulated``, ``published`` or ``emulated``: where the figures come from."""
     answers: MachineAnswers
     document: Document
-    cells: list[DrawnCell]
+    """What `linewright show` says of it, and for the page what was found (``findings``), what a
+    careful reader would ask about (``doubts``), and what was measured on (``context``)."""
+    drawn: list[DrawnCell]
     """Each with the label as its ``series``."""
+    cells: list[Datum]
+    """A row for each cell, by column."""
     plans: list[str]
 
 
@@ -73,7 +79,7 @@ def _section(
 
 
 def _cells(machines: Sequence[PageMachine], operations: Collection[str]) -> list[DrawnCell]:
-    return [c for machine in machines for c in machine.cells if c[0].operation in operations]
+    return [c for machine in machines for c in machine.drawn if c[0].operation in operations]
 
 
 def _apart(machines: Sequence[PageMachine], name: str, label: str, title: str) -> dict[str, str]:
@@ -231,7 +237,7 @@ def _matrix_row(cell: Cell, row: Datum) -> Datum:
 
 
 def _explorer(machines: Sequence[PageMachine]) -> Section | None:
-    asked = explorer(cell for machine in machines for cell in machine.cells)
+    asked = explorer(cell for machine in machines for cell in machine.drawn)
     units = unique(numbers.figure(m.answers.contexts[0].unit_ns) for m in machines)
     return _section(
         "explore",
@@ -440,7 +446,7 @@ def _joined(rows: list[Datum]) -> list[Datum]:
 
 def _cache(machines: Sequence[PageMachine]) -> Section | None:
     """Time per line over entry size, what one wait saves, and the terms fitted to it."""
-    rows = [row for m in machines for row in list_figures(m.cells, m.answers)]
+    rows = [row for m in machines for row in list_figures(m.drawn, m.answers)]
     savings = _longest([row for m in machines for row in saving_figures(m.label, m.answers)])
     if len({row["bytes"] for row in rows}) < 2:
         return None

@@ -200,11 +200,9 @@ def figure_text(ns: float, f: Finding) -> str:
 
 def shown_text(f: Finding) -> str:
     """What is shown at one point: the best form or the default, those that cost more, those that
-    cost the same; or nothing."""
+    cost the same."""
     best, slower, same = f.best, f.of("slower"), f.of("same")
-    if not (best or slower or same):
-        return ""
-    text = default_text(f)
+    text = _takes(f.side, f)
     if best:
         text = f"{_takes(best.first, f)}, {best.words()} than {f.default}"
         if others := [r.first.form for r in f.of("cheaper") if r is not best]:
@@ -235,7 +233,7 @@ def answer_text(f: Finding) -> str:
         differ = [f"{r.first.form} ({r.change()})" for r in f.rows if r.differs]
         beyond = f"; percentiles apart from {f.default}'s: {numbers.join(differ)}" if differ else ""
         return f"published medians, work included, in order: {order} ns{ratio}{beyond}"
-    return (shown_text(f) or default_text(f)) + _open_text(f)
+    return shown_text(f) + _open_text(f)
 
 
 def _open_text(f: Finding) -> str:
@@ -259,11 +257,6 @@ def rate_text(lost: tuple[float, float] | None, name: str) -> str:
         f", but all threads together do more with {name}"
         f" ({default:.3g} against {form:.3g} operations per µs)"
     )
-
-
-def default_text(f: Finding) -> str:
-    """What the default takes."""
-    return _takes(f.side, f)
 
 
 def _takes(side: Side, f: Finding) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -195,19 +195,10 @@ def _floor_where(f: Floor) -> str:
     return f"{sharers} with work" if f.scale == "ns" else sharers
 
 
-class FamilyEvidence(NamedTuple):
-    """What is known of one family."""
-
-    family: Family
-    forms: list[Sentence]
-    """Its forms, or lists, or readers, beside each other."""
-    more: list[Sentence]
-    """Where forms change places, and where they seem to be performed: topics of their own in
-    advice."""
-
-
-def by_family(m: MachineAnswers) -> list[FamilyEvidence]:
-    """What the measurements show, family by family: of verdict, advice and page the same."""
+def by_family(m: MachineAnswers) -> list[tuple[Family, list[Sentence], list[Sentence]]]:
+    """What the measurements show, family by family, of verdict, advice and page the same: its
+    forms, or lists, or readers, beside each other, then where forms change places and where they
+    seem to be performed, which are topics of their own in advice."""
     answers = []
     for family in () if m.emulated else FAMILIES:
         more = [
@@ -217,8 +208,8 @@ def by_family(m: MachineAnswers) -> list[FamilyEvidence]:
             for low, high in [c.ends]
         ]
         more += places(m.summaries) if family is ONE_LINE else []
-        answers.append(FamilyEvidence(family, _of_family(family, m), more))
-    return [e for e in answers if e.forms or e.more]
+        answers.append((family, _of_family(family, m), more))
+    return [(family, forms, more) for family, forms, more in answers if forms or more]
 
 
 def _run_itself(m: MachineAnswers, compared: bool) -> list[Sentence]:
@@ -241,7 +232,7 @@ def _run_itself(m: MachineAnswers, compared: bool) -> list[Sentence]:
 def _parts(m: MachineAnswers) -> list[tuple[str, list[Sentence]]]:
     """What the measurements of one machine show, by family; what concerns the whole machine comes
     last."""
-    found = [(e.family.title, [*e.forms, *e.more]) for e in by_family(m)]
+    found = [(family.title, [*forms, *more]) for family, forms, more in by_family(m)]
     parts = [*found, ("The run itself", _run_itself(m, bool(found)))]
     return [(title, sentences) for title, sentences in parts if sentences]
 
@@ -300,7 +291,7 @@ def topics(m: MachineAnswers) -> list[Topic]:
         several(m),
         code(m),
         nearness(m),
-        *(_family_topic(e, m) for e in by_family(m) if e.forms),
+        *(_family_topic(family, forms, m) for family, forms, _ in by_family(m) if forms),
         control(m),
         unknown(m),
     )
@@ -320,15 +311,15 @@ def _ranks(topic: Topic, number: int) -> list[int]:
     return [0, *ranks[1:]] if topic.name == "unknown" else ranks
 
 
-def _family_topic(evidence: FamilyEvidence, m: MachineAnswers) -> Topic:
-    family, found = evidence.family, m.of_family(evidence.family.name)
+def _family_topic(family: Family, forms: Sequence[Sentence], m: MachineAnswers) -> Topic:
+    found = m.of_family(family.name)
     lines = [
         sentence_as_written(
             c.text if s.lead in ("", family.title.lower()) else f"{s.lead}: {c.text}",
             s.cells,
             s.basis,
         )
-        for s in evidence.forms
+        for s in forms
         for c in s.clauses
     ]
     orders = {f.order for f in found}

@@ -16,7 +16,6 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from enum import Enum
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -97,39 +96,22 @@ FORMATS = ("table", "plain", "csv")
 PARQUET = "parquet"
 
 
-class View(Enum):
-    """How the format ``table`` shows a result."""
-
-    SCREEN = "one screen: the decision, then the figures"
-    ALL = "--all"
-    PLAIN = "--format plain"
-    WHY = "--why"
-
-
-def asked_format(form: str, as_json: bool, where: str, formats: Sequence[str] = FORMATS) -> str:
-    """The format that ``--format`` and ``--json`` name together: one of them, or ``json``."""
+def asked_format(
+    form: str,
+    as_json: bool,
+    where: str,
+    formats: Sequence[str] = FORMATS,
+    every: bool = False,
+    why: bool = False,
+) -> str:
+    """What ``--format``, ``--json``, ``--all`` and ``--why`` name together: one of the formats, or
+    ``json``, ``all`` or ``why``; UserError for two of them."""
     choice("format", form, "--format", formats)
-    if as_json and form != "table":
-        raise contradiction("--json", f"--format {form}", where, "name one of them")
-    return "json" if as_json else form
-
-
-def form_and_view(form: str, every: bool, why: str | None = None) -> tuple[str, View]:
-    """The format, and the one view that the options name; UserError for two, or for one beside
-    another format."""
-    asked = {
-        View.ALL: every,
-        View.PLAIN: form == "plain",
-        View.WHY: why is not None,
-    }
-    named = [view for view, wanted in asked.items() if wanted]
+    asked = {"--all": every, "--why": why, "--json": as_json, f"--format {form}": form != "table"}
+    named = [option for option, given in asked.items() if given] or ["table"]
     if len(named) > 1:
-        raise contradiction(named[0].value, named[1].value, "show", "name one of them")
-    form = "table" if form == "plain" else form
-    if named and form != "table":
-        other = "--json" if form == "json" else f"--format {form}"
-        raise contradiction(named[0].value, other, "show", "name one of them")
-    return form, named[0] if named else View.SCREEN
+        raise contradiction(named[0], named[1], where, "name one of them")
+    return named[0].split()[-1].removeprefix("--")
 
 
 def check_new(path: str, where: str = "--output") -> None:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from linewright.errors import one_line
 from linewright.say.document import (
-    Chart,
     Document,
     TextTable,
     Topic,
@@ -40,8 +39,6 @@ def _of(document: Document) -> Iterator[str]:
     for block in document.blocks:
         if isinstance(block, TextTable):
             yield from _table(block)
-        elif isinstance(block, Chart):
-            yield f"{block.title}: {block.spoken}"
         elif block.name == "run":
             yield f"Run: {', '.join(render_all(block.lines))}."
         elif block.name != "facts" or not document.title:

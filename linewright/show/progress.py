@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
@@ -25,35 +25,62 @@ LINE_EVERY_S = 5.0
 """Least time between plain lines."""
 
 
-class Meter(Protocol):
+class Meter:
     """What a display asks of a run, step by step."""
 
-    share: float
+    share = 0.0
     """Of the whole run that is done, 0 to 1."""
-    elapsed_s: float
 
-    def take(self, step: Any) -> None: ...
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._start = clock, clock()
+
+    @property
+    def elapsed_s(self) -> float:
+        return self._clock() - self._start
+
+    def take(self, step: Any) -> None:
+        """Move on."""
 
     def text(self) -> str:
         """How far the run is, on one line."""
 
 
-class PlanMeter:
+class TrialMeter(Meter):
+    """Share of a trial's planned runs that are done, and the longest time left: it may end
+    early."""
+
+    def __init__(
+        self, total: int, done: int = 0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(clock)
+        self._total, self._before, self._done, self._name = total, done, done, ""
+
+    def take(self, name: str) -> None:
+        """One more run of a setting has ended."""
+        self._done, self._name = self._done + 1, name
+        self.share = min(1.0, self._done / max(1, self._total))
+
+    def text(self) -> str:
+        pace = self.elapsed_s / max(1, self._done - self._before)
+        left = f"at most {duration_text(pace * max(0, self._total - self._done))} left"
+        return f"{self.share:4.0%}  {self._done}/{self._total} runs, {left}  {self._name}"
+
+
+class PlanMeter(Meter):
     """Share of a whole run that is done, launches weighted by their estimated time, and the time
     left."""
 
     def __init__(
         self, launches: list[Plan], budget_s: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
+        super().__init__(clock)
         self._weights = {
             launch.launch: LAUNCH_S + cells_s(launch, launch.cells) for launch in launches
         }
         self._names = {cell.id: in_words(cell) for launch in launches for cell in launch.cells}
-        self._budget_s, self._clock = budget_s, clock
-        self._start = clock()
+        self._budget_s = budget_s
         self._launches = max((launch.launch for launch in launches), default=0) + 1
         self._last = Progress(0, "", 0, 0, 0, 0)
-        self.share = 0.0
 
     def take(self, progress: Progress) -> None:
         """Move on; the share never goes back."""
@@ -65,10 +92,6 @@ class PlanMeter:
         )
         done += self._weights.get(progress.launch, 0) * min(1.0, part)
         self.share = max(self.share, min(1.0, done / max(1e-9, sum(self._weights.values()))))
-
-    @property
-    def elapsed_s(self) -> float:
-        return self._clock() - self._start
 
     @property
     def left_s(self) -> float | None:

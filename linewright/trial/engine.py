@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -20,7 +19,6 @@ from linewright.trial.interim_analysis import (
 )
 from linewright.trial.runner import Interruption, Runner, RunOutcome
 from linewright.trial.trial_file import ProgramRun, Session, TrialSetting
-from linewright.units import duration_text
 
 
 class TrialOutcome(NamedTuple):
@@ -30,33 +28,6 @@ class TrialOutcome(NamedTuple):
     warm_ups: list[ProgramRun]
     verdict: TrialVerdict
     interrupted: bool
-
-
-class TrialMeter:
-    """Share of the planned runs that are done, and the longest time left: a trial may end early."""
-
-    def __init__(
-        self, total: int, done: int = 0, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._total, self._before, self._done, self._clock = total, done, done, clock
-        self._start, self._name = clock(), ""
-
-    def take(self, name: str) -> None:
-        """One more run of a setting has ended."""
-        self._done, self._name = self._done + 1, name
-
-    @property
-    def share(self) -> float:
-        return min(1.0, self._done / max(1, self._total))
-
-    @property
-    def elapsed_s(self) -> float:
-        return self._clock() - self._start
-
-    def text(self) -> str:
-        pace = self.elapsed_s / max(1, self._done - self._before)
-        left = f"at most {duration_text(pace * max(0, self._total - self._done))} left"
-        return f"{self.share:4.0%}  {self._done}/{self._total} runs, {left}  {self._name}"
 
 
 def judgement(session: Session, samples: Iterable[ProgramRun]) -> TrialVerdict:

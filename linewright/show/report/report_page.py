@@ -20,7 +20,8 @@ from msgspec.structs import asdict, replace
 from linewright.errors import one_line
 from linewright.say.document import Bars, Chart, Explorer, Section, TextTable, render_all
 from linewright.say.document import render as render_sentence
-from linewright.say.page_material import Material, Series
+from linewright.say.page_material import Material
+from linewright.say.page_sections import PageMachine
 from linewright.show.document_page import filled
 from linewright.show.report import charts, theme
 from linewright.show.terminal import legend_of, narrowed
@@ -95,7 +96,7 @@ def _spoken(block: Chart | Bars) -> str:
     return f"{block.axis.title}: {' '.join(render_all(block.spoken))}"
 
 
-def _matrix(series: Series) -> tuple[TextTable | None, list[str]]:
+def _matrix(series: PageMachine) -> tuple[TextTable | None, list[str]]:
     """The matrix of the machine's screen, and the lines that explain it."""
     matrix = series.document.table("matrix")
     if not matrix or len(matrix.headings) < 2:

@@ -11,11 +11,9 @@ from rich.console import Console
 
 from linewright.analysis import summarise
 from linewright.say import cell_rows
-from linewright.say.document import Axis, Chart, Document, Topic, sentence_as_written
 from linewright.say.machine_document import documents, for_programs
 from linewright.say.machine_lines import describe
 from linewright.schema import Cell, Context, Record
-from linewright.show import plain
 from linewright.show.output import PIPE_COLUMNS, csv_of
 from linewright.show.terminal import NARROW_NAME, print_cells
 from support.places import EXAMPLES
@@ -206,23 +204,6 @@ def test_rows_that_differ_in_a_parameter_say_so(width: int):
     assert "slots" not in printed([record(**cell, params={"slots": 1})], width), (
         "nothing to tell apart"
     )
-
-
-def test_linear_text_says_what_a_chart_shows():
-    chart = Chart(
-        name="c",
-        title="Time per line",
-        spoken="Time over size, for clwb.",
-        kind="lines",
-        x=Axis(name="size", title="size", places=["64 B"]),
-        y=Axis(name="ns", title="ns"),
-        rows=[],
-        tips=[],
-    )
-    limit = sentence_as_written("blind to: loads", basis="rule")
-    document = Document(blocks=[chart, Topic(name="limits", lines=[limit])])
-    said = ["Time per line: Time over size, for clwb.", "Limit: blind to: loads"]
-    assert plain.lines([document]) == said
 
 
 def test_each_machine_has_its_own_signs_and_verdict_below_its_tables():

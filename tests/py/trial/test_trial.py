@@ -29,6 +29,7 @@ from linewright.errors import RunError, UserError
 from linewright.run.process import Interrupts
 from linewright.say import trial_document
 from linewright.say.document import render_all
+from linewright.show.progress import TrialMeter
 from linewright.trial import engine, named_settings, runner, trial_file, trial_place
 from linewright.trial.interim_analysis import fewest_rounds
 from linewright.trial.runner import Interruption, RunOutcome
@@ -269,7 +270,7 @@ def test_an_interrupt_keeps_finished_runs_and_resuming_completes_the_same_schedu
 
 def test_the_time_left_is_an_upper_bound_from_the_pace():
     now = {"s": 0.0}
-    meter = engine.TrialMeter(10, clock=lambda: now["s"])
+    meter = TrialMeter(10, clock=lambda: now["s"])
     for _ in range(4):
         now["s"] += 2.0
         meter.take("a")
