@@ -6,7 +6,7 @@ reader of the page may ask for in one chart."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from linewright.analysis import reader_cost
@@ -200,15 +200,12 @@ def explorer(cells: Iterable[DrawnCell]) -> Explorer | None:
     by_operation = grouped(asked, lambda drawn: drawn[0].operation)
     # In the order in which families are spoken of.
     operations = sorted(by_operation, key=lambda name: FAMILIES.index(family_of(name)))
-    points = [p for operation in operations for p in _points(by_operation[operation])]
-    if not points:
-        return None
     ranks: dict[str, dict[str, Any]] = {}
-    for _, places in points:
-        for axis, ((rank, words), _) in places.items():
-            ranks.setdefault(axis, {}).setdefault(words, rank)
+    rows = [row for operation in operations for row in _points(by_operation[operation], ranks)]
+    if not rows:
+        return None
     return Explorer(
-        figures=[f for f in FIGURES if any(row[f.name] is not None for row, _ in points)],
+        figures=[f for f in FIGURES if any(row[f.name] is not None for row in rows)],
         axes=[
             Axis(
                 name=axis,
@@ -219,29 +216,27 @@ def explorer(cells: Iterable[DrawnCell]) -> Explorer | None:
             if axis in ranks
         ],
         operations=[(o, in_english(o), family_of(o).title) for o in operations],
-        rows=[
-            row | {"at": {a: (w, held) for a, ((_, w), held) in at.items()}} for row, at in points
-        ],
+        rows=rows,
     )
 
 
 def _points(
-    cells: Sequence[DrawnCell],
-) -> list[tuple[dict[str, Any], dict[str, tuple[AxisPlace, str]]]]:
-    """Of one operation's cells what is drawn, and on each axis the place with what is held."""
+    cells: Sequence[DrawnCell], ranks: dict[str, dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """Of one operation's cells what is drawn, and on each axis the place with what is held; `ranks`
+    gets what sorts the places of each axis."""
     varied = _varied([cell for cell, _ in cells])
     taken: set[tuple[str, ...]] = set()
-    points = []
     for cell, row in cells:
         at = {}
-        for axis, place in _places(cell, row).items():
+        for axis, (rank, words) in _places(cell, row).items():
             held = _held(cell, axis, varied)
-            key = (row["series"], cell.form, axis, place[1], held)
+            key = (row["series"], cell.form, axis, words, held)
             if key not in taken:
                 taken.add(key)
-                at[axis] = (place, held)
-        points.append(({name: row[name] for name in _DRAWN}, at))
-    return points
+                at[axis] = (words, held)
+                ranks.setdefault(axis, {}).setdefault(words, rank)
+        yield {name: row[name] for name in _DRAWN} | {"at": at}
 
 
 _ENDS = [f"{f.name}{end}" for f in FIGURES if f.interval for end in ("_low", "_high")]
