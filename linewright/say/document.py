@@ -234,8 +234,7 @@ class TextTable(Struct, frozen=True, kw_only=True, tag_field="block", tag="table
     """Signs of the cells and their meanings; one without a sign is always said. `LETTERS` stands
     where the letters of notes are explained."""
     spoken: list[Sentence] = []
-    """What the rows say without columns and signs; without any a reader of linear text
-    has the headings and cells."""
+    """What the rows say without columns and signs, for readers of linear text."""
     notes: list[Sentence] = []
     """Below it."""
     spans: list[tuple[float, float, float] | None] = []

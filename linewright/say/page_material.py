@@ -51,8 +51,9 @@ class Material(Struct, frozen=True, kw_only=True):
     """Which of the page's colours each form has, by number."""
     code: frozenset[str]
     """Names that sentences set as code."""
-    columns: list[CellColumn]
-    """Of the table of every cell."""
+    columns: list[dict[str, Any]]
+    """Of the table of every cell: name, label, whether it is a number, and its place among those
+    that are shown at first, or None."""
     plans: list[str]
     when: str
     """Day of the first launch, and of the last one where that is another."""
@@ -64,16 +65,6 @@ class Material(Struct, frozen=True, kw_only=True):
     @property
     def labels(self) -> list[str]:
         return [series.label for series in self.series]
-
-
-class CellColumn(Struct, frozen=True, kw_only=True):
-    """A column of the table of every cell."""
-
-    name: str
-    label: str
-    number: bool
-    first: int | None
-    """Its place among those that are shown at first; None for those that are shown on request."""
 
 
 FIRST_COLUMNS = {
@@ -161,17 +152,16 @@ def _code_names(cells: Iterable[Cell]) -> frozenset[str]:
     )
 
 
-def _columns(rows: Sequence[dict[str, Any]]) -> list[CellColumn]:
-    names = unique(name for row in rows for name in row)
+def _columns(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     first = [n for n in FIRST_COLUMNS if len({row.get(n) for row in rows}) > 1]
     return [
-        CellColumn(
-            name=name,
-            label=FIRST_COLUMNS.get(name, in_english(name)),
-            number=any(isinstance(row.get(name), (int, float)) for row in rows),
-            first=first.index(name) if name in first else None,
-        )
-        for name in names
+        {
+            "name": name,
+            "label": FIRST_COLUMNS.get(name, in_english(name)),
+            "number": any(isinstance(row.get(name), (int, float)) for row in rows),
+            "first": first.index(name) if name in first else None,
+        }
+        for name in unique(name for row in rows for name in row)
     ]
 
 
@@ -202,8 +192,9 @@ class _Archive:
         self._size = 0
         self._stream = gzip.GzipFile(fileobj=self._bytes, mode="wb", filename="", mtime=0)
 
-    def add(self, value: Context | Record) -> bool:
-        """Whether the line is new; the same file given twice, or twice in one file, counts once."""
+    def add(self, value: Context | Record, path: str) -> bool:
+        """Whether a file's line is new; the same file given twice, or twice in one file, counts
+        once. UserError where a page would hold too many."""
         line = msgspec.json.encode(value) + b"\n"
         key = hashlib.sha256(line).digest()
         if key in self._seen:
@@ -211,11 +202,13 @@ class _Archive:
         self._seen.add(key)
         self._size += len(line)
         self._stream.write(line)
+        if self._size > MOST_BYTES:
+            allowed = (
+                f"a page holds at most {MOST_BYTES >> 20} MiB of different records;"
+                " `linewright show` and `compare` take far larger files"
+            )
+            raise UserError("too many records for one page", path, allowed)
         return True
-
-    @property
-    def too_large(self) -> bool:
-        return self._size > MOST_BYTES
 
     def close(self) -> bytes:
         self._stream.close()
@@ -229,13 +222,7 @@ def _parts(path: str, archive: _Archive, warn: Callable[[str], None]) -> list[_P
     for line in reader:
         value = line.value
         context = value if isinstance(value, Context) else reader.contexts[value.context_id]
-        fresh = archive.add(value)
-        if archive.too_large:
-            allowed = (
-                f"a page holds at most {MOST_BYTES >> 20} MiB of different records;"
-                " `linewright show` and `compare` take far larger files"
-            )
-            raise UserError("too many records for one page", path, allowed)
+        fresh = archive.add(value, path)
         part = parts.setdefault(context.machine_id, _Part(path, [], []))
         if isinstance(value, Record):
             if fresh:

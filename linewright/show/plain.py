@@ -10,13 +10,11 @@ from linewright.errors import one_line
 from linewright.say.document import (
     Document,
     TextTable,
-    Topic,
     common_costs,
     common_words,
     numbered,
     render,
     render_all,
-    text_of,
 )
 
 LABELS = {"warning": "Warning", "uses": "Use", "settings": "Set", "limits": "Limit"}
@@ -38,26 +36,9 @@ def _of(document: Document) -> Iterator[str]:
         yield f"Machine: {', '.join([document.title, *render_all(document.of('facts'))])}."
     for block in document.blocks:
         if isinstance(block, TextTable):
-            yield from _table(block)
+            yield from (f"{block.title}.", *map(render, [*block.spoken, *block.notes]))
         elif block.name == "run":
             yield f"Run: {', '.join(render_all(block.lines))}."
         elif block.name != "facts" or not document.title:
-            yield from _sentences(block)
-
-
-def _sentences(topic: Topic) -> Iterator[str]:
-    if topic.title:
-        yield topic.title
-    label = f"{LABELS[topic.name]}: " if topic.name in LABELS else ""
-    yield from (f"{label}{text}" for text in render_all(topic.lines))
-
-
-def _table(table: TextTable) -> Iterator[str]:
-    """The title, then each row as it is spoken, or its cells behind their headings."""
-    if table.title:
-        yield f"{table.title}."
-    for row in [] if table.spoken else table.rows:
-        name, *others = map(text_of, row)
-        pairs = zip(table.headings[1:], others, strict=True)
-        yield f"{name}: {', '.join(f'{heading} {text}' for heading, text in pairs if text)}."
-    yield from map(render, [*table.spoken, *table.notes])
+            label = f"{LABELS[block.name]}: " if block.name in LABELS else ""
+            yield from (f"{label}{text}" for text in render_all(block.lines))

@@ -15,7 +15,7 @@ from typing import Any
 import vl_convert
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from linewright.errors import one_line
 from linewright.say.document import Bars, Chart, Explorer, Section, TextTable, render_all
@@ -137,7 +137,7 @@ def _policy(scripts: list[str]) -> str:
 
 def _data(material: Material, chapters: list[dict[str, Any]]) -> Markup:
     """Everything that the scripts read, as JSON that is text and nothing else to an HTML parser."""
-    names = [column.name for column in material.columns]
+    names = [column["name"] for column in material.columns]
     data = {
         "themes": {mode: theme.config(mode) for mode in theme.MODES},
         "figures": {
@@ -146,7 +146,7 @@ def _data(material: Material, chapters: list[dict[str, Any]]) -> Markup:
             for figure in chapter["figures"]
         },
         "explorer": next((c["explorer"] for c in chapters if c["explorer"]), None),
-        "columns": [asdict(column) for column in material.columns],
+        "columns": material.columns,
         "cells": [
             [row.get(n) for n in names] for series in material.series for row in series.cells
         ],
