@@ -233,8 +233,7 @@ def _session(command: list[str], named: list, there: TrialPlace, values: dict, *
 
 
 def _file(path: str | None, session, there: TrialPlace):
-    """A writer to the trial file, with the session's line to be written first; an existing file
-    must fit."""
+    """A writer to the trial file, behind the session's line; an existing file must fit."""
     from linewright.records import files as records
     from linewright.trial import trial_file
 
@@ -243,11 +242,12 @@ def _file(path: str | None, session, there: TrialPlace):
     if path is not None and os.path.exists(path):
         known = trial_file.read(path, note)
         trial_file.check_same(known.sessions[0], session, path)
-        return trial_file.append_to(known, "--output")
-    return records.create(
-        path or records.new_path(f"trial-{records.moment()}-{secrets.token_hex(2)}", "--output"),
-        "--output",
-    )
+        writer = trial_file.append_to(known, "--output")
+    else:
+        name = f"trial-{records.moment()}-{secrets.token_hex(2)}"
+        writer = records.create(path or records.new_path(name, "--output"), "--output")
+    writer.write(session)
+    return writer
 
 
 def _resume(path: str, limit_s: float | None, as_json: bool) -> int:
@@ -265,17 +265,11 @@ def _resume(path: str, limit_s: float | None, as_json: bool) -> int:
                 allowed = "--output on each boot, then linewright compare"
                 raise UserError(what, "--resume", allowed)
         writer = trial_file.append_to(known, "--resume")
-        return _run(session, samples, there, writer, limit_s, as_json, begun=True)
+        return _run(session, samples, there, writer, limit_s, as_json)
 
 
 def _run(
-    session,
-    samples: list,
-    there: TrialPlace,
-    writer,
-    limit_s: float | None,
-    as_json: bool,
-    begun: bool = False,
+    session, samples: list, there: TrialPlace, writer, limit_s: float | None, as_json: bool
 ) -> int:
     """Run what is left, keep every run as it ends, show what there is, also when it stops early."""
     from linewright.run.process import Interrupts
@@ -288,8 +282,6 @@ def _run(
         writer.sync()
 
     try:
-        if not begun:
-            writer.write(session)
         held_s, began_s = there.quota().held_back_s, time.monotonic()
         done = sum(not sample.warm_up for sample in samples)
         total = (session.planned_rounds + session.warmup_rounds) * len(session.settings)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from linewright.trial.interim_analysis import (
     schedule,
     setting_figures,
 )
-from linewright.trial.runner import Interruption, Runner, RunOutcome
+from linewright.trial.runner import Interruption, Runner
 from linewright.trial.trial_file import ProgramRun, Session, TrialSetting
 
 
@@ -62,19 +63,28 @@ def run(
     """
     samples, warm_ups = ([s for s in done if s.warm_up is warm] for warm in (False, True))
     outcome = lambda cut: TrialOutcome(samples, warm_ups, judgement(session, samples), cut)
+
+    def take(setting: TrialSetting, number: int, warm_up: bool = False) -> ProgramRun:
+        sample = ProgramRun(
+            linewright_trial_run=1,
+            session=session.session,
+            setting=setting.name,
+            round=number,
+            warm_up=warm_up,
+            **vars(runner(setting)),
+        )
+        keep(sample)
+        show(setting.name + " (warm-up)" * warm_up)
+        return sample
+
     left = runs_left(session, samples)
     if not left or (samples and judgement(session, samples).stop):
         return outcome(False)
     try:
-        warm_ups += _warm_up(session, runner, keep, show)
-        while left:
-            number = left[0][0]
-            for _, setting in [pair for pair in left if pair[0] == number]:
-                sample = _sample(session, setting, number, runner(setting))
-                samples.append(sample)
-                keep(sample)
-                show(setting.name)
-            left = [pair for pair in left if pair[0] != number]
+        warm_ups += _warm_up(session, take)
+        for number, pairs in itertools.groupby(left, key=lambda pair: pair[0]):
+            for _, setting in pairs:
+                samples.append(take(setting, number))
             looked_at = number + 1 in interim_rounds(session.planned_rounds)
             if looked_at and judgement(session, samples).stop:
                 break
@@ -83,43 +93,17 @@ def run(
     return outcome(False)
 
 
-def _warm_up(
-    session: Session,
-    runner: Runner,
-    keep: Callable[[ProgramRun], None],
-    show: Callable[[str], None],
-) -> list[ProgramRun]:
+def _warm_up(session: Session, take: Callable[..., ProgramRun]) -> list[ProgramRun]:
     """Runs that fill caches and are not counted; a program that fails under every setting is
     reported at once."""
-    failed: dict[str, str] = {}
     samples = []
     for number in range(session.warmup_rounds):
-        for setting in session.settings:
-            sample = _sample(session, setting, number, runner(setting), warm_up=True)
-            samples.append(sample)
-            keep(sample)
-            show(f"{setting.name} (warm-up)")
-            if sample.value is None:
-                failed[setting.name] = sample.reason
-            else:
-                failed.pop(setting.name, None)
-        if len(failed) == len(session.settings):
-            raise RunError(no_figure(session, failed[session.settings[0].name]))
+        own = [take(setting, number, warm_up=True) for setting in session.settings]
+        if all(sample.value is None for sample in own):
+            raise RunError(no_figure(session, own[0].reason))
+        samples += own
     return samples
 
 
 def no_figure(session: Session, reason: str) -> str:
     return f"{session.command[0]} gives no figure under any setting: {reason}"
-
-
-def _sample(
-    session: Session, setting: TrialSetting, number: int, outcome: RunOutcome, warm_up: bool = False
-) -> ProgramRun:
-    return ProgramRun(
-        linewright_trial_run=1,
-        session=session.session,
-        setting=setting.name,
-        round=number,
-        warm_up=warm_up,
-        **vars(outcome),
-    )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import os
 import random
@@ -58,12 +59,7 @@ def run(
     an order of its own. Within a round the runs are given in the order of the settings: the first
     of them is the baseline, whichever ran first."""
     chance = random.Random(asked.seed)
-    every = [
-        (program, threads, name)
-        for program in asked.programs
-        for threads in asked.threads
-        for name in asked.settings
-    ]
+    every = list(itertools.product(asked.programs, asked.threads, asked.settings))
     samples: list[SweepRun] = []
     for number in range(asked.rounds):
         chance.shuffle(every)

@@ -605,7 +605,17 @@ def file_of(boot_values, name) -> trial_file.TrialFile:
         one = session(["as is"], session=f"{number:016x}", boot_id=f"boot{number}")
         sessions.append(one)
         samples += [
-            engine._sample(one, one.settings[0], i, outcome(float(v))) for i, v in enumerate(values)
+            ProgramRun(
+                linewright_trial_run=1,
+                session=one.session,
+                setting=one.settings[0].name,
+                round=i,
+                value=float(v),
+                wall_s=1.0,
+                cpu_s=0.5,
+                maxrss_bytes=4096,
+            )
+            for i, v in enumerate(values)
         ]
     return trial_file.TrialFile(name, sessions, samples, 0)
 
