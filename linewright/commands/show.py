@@ -136,5 +136,5 @@ def show_why(wanted: str, summaries: Sequence[Summary], stored: Store) -> None:
         beside = [s for s in summaries if s.machine_id == summary.machine_id]
         (machine,) = machines_with_answers(beside, stored.contexts)
         own = records[summary.machine_id]
-        print_tables(cell_document(summary, own, stored.contexts, machine), console)
+        print_tables(cell_document(summary, own, machine), console)
     sys.stdout.flush()

@@ -37,7 +37,7 @@ from linewright.say.machine_lines import describe, errors, lacking
 from linewright.say.phrases import modes_text
 from linewright.say.verdict import verdict_of
 from linewright.say.words import WITHHELD, explain, in_english, in_words, unique_labels
-from linewright.schema import Context, Interval, Record
+from linewright.schema import Interval, Record
 
 
 class FlagLetters:
@@ -267,21 +267,20 @@ MOST_COUNTS = 4
 room."""
 
 
-def _readers(summaries: Sequence[Summary], flags: FlagLetters) -> list[TextTable]:
+def _readers(summaries: Sequence[Summary], flags: FlagLetters) -> Iterator[TextTable]:
     """What readers cost over their number, and what their updater waits."""
     concerned = [s for s in summaries if reader_cost.concerns(s.cell)]
     cells = [s for s in concerned if s.issue is not None and s.windows]
-    tables = []
     for operation in READER_TITLES:
         own = [s for s in cells if s.cell.operation == operation and updater_of(s.cell) == "none"]
         for delay, costs in sorted(grouped(own, lambda s: delay_of(s.cell)).items()):
-            empty = [s for s in cells if s.cell.operation == "readers_none" and not delay]
-            empty = [s for s in empty if delay_of(s.cell) == 0]
+            empty = [s for s in cells if s.cell.operation == "readers_none"]
             lookup = operation == "readers_lookup"
             baseline = [s for s in empty if (s.cell.form == "lookup_empty") == lookup]
-            tables.append(_costs(operation, [*baseline, *costs], costs, delay, flags))
-    sides = reader_cost.sides(cells)
-    return [*tables, *([_beside_updaters(sides)] if sides else [])]
+            baseline = [s for s in baseline if delay_of(s.cell) == delay == 0]
+            yield _costs(operation, [*baseline, *costs], costs, delay, flags)
+    if sides := reader_cost.sides(cells):
+        yield _beside_updaters(sides)
 
 
 def _costs(
@@ -372,11 +371,8 @@ def _counters(summaries: Iterable[Summary]) -> list[TextTable]:
         return []
     labels = unique_labels([cell for cell, _ in cells.values()])
     keys = {key for _, found in cells.values() for key in found if key[1] != "counted_share"}
-    shares = {
-        i: min(found.get((of, "counted_share"), 1.0) for of in ("timed", "others"))
-        for i, (_, found) in cells.items()
-    }
-    scaled = sorted(i for i, share in shares.items() if share < MULTIPLEXED)
+    share = lambda i: min(cells[i][1].get((of, "counted_share"), 1.0) for of in ("timed", "others"))
+    scaled = sorted(i for i in cells if share(i) < MULTIPLEXED)
 
     def value(i: str, key: CounterKey) -> str:
         found = cells[i][1]
@@ -419,14 +415,10 @@ _LAUNCHES: tuple[Column[Record], ...] = (
 )
 
 
-def cell_document(
-    summary: Summary,
-    records: Sequence[Record],
-    contexts: Mapping[str, Context],
-    m: MachineAnswers,
-) -> Document:
+def cell_document(summary: Summary, records: Sequence[Record], m: MachineAnswers) -> Document:
     """Everything that is known of one cell of a machine, whose other cells control it."""
-    shown = sorted(records, key=lambda r: (contexts[r.context_id].started_utc, r.launch))
+    begun = {c.context_id: c.started_utc for c in m.contexts}
+    shown = sorted(records, key=lambda r: (begun[r.context_id], r.launch))
     more = len(shown) - MOST_LAUNCHES
     if more > 0:
         shown[MOST_LAUNCHES // 2 : -MOST_LAUNCHES // 2] = []

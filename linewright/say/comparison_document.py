@@ -281,7 +281,9 @@ _BAND_RULE = (
 )
 
 
-def _tables(comparison: ComparedFiles, side: ComparedFile, audience: Audience) -> list[TextTable]:
+def _tables(
+    comparison: ComparedFiles, side: ComparedFile, audience: Audience
+) -> Iterator[TextTable]:
     """A table of one file's rows for the audience, with what limits the answer below the first; on
     a page of each kind of finding, those without a difference open when they are asked for."""
     page, every = audience == "page", [kind for kinds in _PARTS.values() for kind in kinds]
@@ -290,33 +292,27 @@ def _tables(comparison: ComparedFiles, side: ComparedFile, audience: Audience) -
         parts = {side.file: _SHOWN if audience == "everyone" else every}
     limited = [*limits(comparison, side), *([] if page else _not_comparable(comparison, side))]
     notes = [*(of_run(_conditions(side)) if page else []), *limited]
-    tables = []
-    for title, kinds in parts.items():
+    for number, (title, kinds) in enumerate(parts.items()):
         rows = [row for row in side.rows if outcome(row) in kinds]
         spans = [(c.low, c.value, c.high) if (c := _ratio(row)) else None for row in rows]
-        tables.append(
-            table_of(
-                title,
-                _columns(comparison, audience),
-                rows,
-                styles=[_STYLES.get(outcome(row), "") for row in rows],
-                what="cell",
-                notes=[] if tables else notes,
-                spans=spans if page else [],
-                closed=bool(tables),
-            )
+        yield table_of(
+            title,
+            _columns(comparison, audience),
+            rows,
+            styles=[_STYLES.get(outcome(row), "") for row in rows],
+            what="cell",
+            notes=[] if number else notes,
+            spans=spans if page else [],
+            closed=bool(number),
         )
-    return tables
 
 
-def _not_comparable(comparison: ComparedFiles, side: ComparedFile) -> list[Sentence]:
+def _not_comparable(comparison: ComparedFiles, side: ComparedFile) -> Iterator[Sentence]:
     """How many rows were left out for each reason, numbers in it aside."""
     obstacles = ((re.sub("[0-9]+", "N", obstacle_text(r)), r) for r in side.rows if r.obstacle)
-    said = []
     for reason, pairs in grouped(obstacles, lambda pair: pair[0]).items():
         text = f"Not comparable, {len(pairs)} of them: {reason}."
-        said.append(_of(comparison, text, [row for _, row in pairs], sentence_as_written))
-    return said
+        yield _of(comparison, text, [row for _, row in pairs], sentence_as_written)
 
 
 def _columns(comparison: ComparedFiles, audience: Audience) -> list[Column[Comparison]]:

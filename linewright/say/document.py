@@ -510,9 +510,7 @@ class CommonCost(NamedTuple):
         the ends of both intervals since their launches are independent; empty where these overlap,
         or one has none."""
         first, second = self.costs[:2]
-        if not (first and second and first.low and second.low):
-            return ""
-        if not min(first.low, second.low) > 0:
+        if not all(cost and cost.low and cost.low > 0 for cost in (first, second)):
             return ""
         low, high = second.low / first.high, second.high / first.low
         return "" if low <= 1 <= high else numbers.times(low, high)
@@ -530,15 +528,10 @@ def numbered(documents: Sequence[Document]) -> list[Document]:
 
 def common_costs(documents: Sequence[Document]) -> list[CommonCost]:
     """Costs that at least two machines have, in the order of the first machine's document."""
-    found: dict[str, dict[int, TableCell]] = {}
-    for number, document in enumerate(documents):
-        for cost in document.costs:
-            found.setdefault(cost.name, {})[number] = cost.cell
-    return [
-        CommonCost(name, tuple(costs.get(number) for number in range(len(documents))))
-        for name, costs in found.items()
-        if len(costs) > 1
-    ]
+    known = [{cost.name: cost.cell for cost in document.costs} for document in documents]
+    names = unique(itertools.chain.from_iterable(known))
+    rows = (CommonCost(name, tuple(costs.get(name) for costs in known)) for name in names)
+    return [row for row in rows if sum(cost is not None for cost in row.costs) > 1]
 
 
 def common_words(row: CommonCost, documents: Sequence[Document]) -> str:

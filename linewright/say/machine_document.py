@@ -193,24 +193,23 @@ def _warning(m: MachineAnswers) -> list[Sentence]:
     return [sentence_as_written(text, cells, "cells" if cells else "run")] if text else []
 
 
-def _missing(m: MachineAnswers) -> list[Sentence]:
+def _missing(m: MachineAnswers) -> Iterator[Sentence]:
     """What is absent, with the plan that gives it or the reason why none does."""
     if not any(s.has_figures for s in m.summaries):
         text = "No cell has a figure: linewright show --all FILE says why."
-        return [sentence_as_written(text, m.summaries)]
+        yield sentence_as_written(text, m.summaries)
+        return
     known = {machine_figures.column_key(s) for s in m.one_line if s.has_figures}
     lacking = {key: f"operations {how}" for key, how in _COLUMNS.items() if key not in known}
-    lines = []
     if m.context and sum(cpu.allowed for cpu in m.context.cpus) == 1 and "contended" in lacking:
         text = f"Not measured: {lacking.pop('contended')}, because only one CPU could be used."
-        lines = of_run([text])
+        yield from of_run([text])
     measured = {s.cell.operation for s in m.summaries if s.status == "ok"}
     if not measured & {"percpu_add", "readers_pair"}:
         lacking["prices"] = "the price list"
     if lacking:
         text = f"Not measured: {', '.join(lacking.values())}. {measure_on(m.contexts)} --plan quick"
-        lines.append(sentence_as_written(f"{text} measures all of it.", m.summaries))
-    return lines
+        yield sentence_as_written(f"{text} measures all of it.", m.summaries)
 
 
 _COLUMNS = {"alone": "alone", "work": "with work", "contended": "with a second CPU"}

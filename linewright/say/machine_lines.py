@@ -153,20 +153,18 @@ def _yes(values: Iterable[object]) -> str:
     return "in some launches" if len(given) > 1 else "yes" if given == {True} else "no"
 
 
-def lacking(summaries: Iterable[Summary]) -> list[Sentence]:
+def lacking(summaries: Iterable[Summary]) -> Iterator[Sentence]:
     """For each status and reason why cells lack a figure or have an unreliable one a line; numbers
     in reasons become ranges."""
     wrong = [s for s in summaries if s.status != "ok"]
     kinds = grouped(wrong, lambda s: (s.status, numbers.without_numbers(s.reason)))
-    lines = []
     for (status, _), own in kinds.items():
         forms = unique(s.cell.form for s in own)
         rest = f" and {len(forms) - MOST_FORMS} other forms" if len(forms) > MOST_FORMS else ""
         which = f"{', '.join(forms[:MOST_FORMS])}{rest} ({len(own)} cells)"
         which = own[0].id if len(own) == 1 else which
         why = numbers.merge_texts_with_ranges([s.reason for s in own]) or "no reason given"
-        lines.append(sentence_as_written(one_line(f"{status}: {which}: {why}"), own))
-    return lines
+        yield sentence_as_written(one_line(f"{status}: {which}: {why}"), own)
 
 
 def doubts(m: MachineAnswers, document: Document, records: Iterable[Record]) -> list[Sentence]:
@@ -338,9 +336,8 @@ _OPEN = {
 }
 
 
-def undecided_sentences(found: Sequence[Finding], m: MachineAnswers) -> list[Sentence]:
+def undecided_sentences(found: Sequence[Finding], m: MachineAnswers) -> Iterator[Sentence]:
     """What was compared without an answer, by reason, with what the intervals leave possible."""
-    said = []
     for question in open_questions(found):
         rows, why = question.rows, question.why
         what = numbers.count(len(rows), "comparison")
@@ -354,5 +351,4 @@ def undecided_sentences(found: Sequence[Finding], m: MachineAnswers) -> list[Sen
             rest = f"{changes} remains possible; {more}"
         else:
             rest = _OPEN[why].format(enough=measure_enough(m), again=measure_again(m))
-        said.append(sentence(f"undecided: {what}: {rest}", cells=question.ids, count=len(rows)))
-    return said
+        yield sentence(f"undecided: {what}: {rest}", cells=question.ids, count=len(rows))

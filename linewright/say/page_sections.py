@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from linewright import numbers
 from linewright.analysis.machine_answers import MachineAnswers
+from linewright.analysis.summary import grouped
 from linewright.forms import ONE_LINE
 from linewright.say.cell_rows import ENDS, DrawnCell, explorer, per_part
 from linewright.say.cell_tables import STATES, TERMS
@@ -418,15 +419,11 @@ def _reader_against_wait(rows: list[Datum]) -> list[Chart]:
 def _joined(rows: list[Datum]) -> list[Datum]:
     """A row for each form that has both figures: its reader's, and its updater's beside readers
     where there are any."""
-    pairs: dict[tuple[str, str], Datum] = {}
-    waits: dict[tuple[str, str, str], Datum] = {}
-    for row in rows:
-        key, updater = (row["series"], row["form"]), row["updater"]
-        if row["operation"] == PAIR and (row["readers"], row["delay"], updater) == (1, 0, "none"):
-            pairs.setdefault(key, row)
-        known = waits.get((*key, updater), {"readers": -1})
-        if row["operation"] == GRACE and min(row["readers"], 1) > min(known["readers"], 1):
-            waits[(*key, updater)] = row
+    one = (PAIR, 1, 0, "none")
+    who = operator.itemgetter("operation", "readers", "delay", "updater")
+    pairs = {(row["series"], row["form"]): row for row in reversed(rows) if who(row) == one}
+    updates = (row for row in rows if row["operation"] == GRACE)
+    waits = grouped(updates, operator.itemgetter("series", "form", "updater"))
     return [
         {
             "series": label,
@@ -436,7 +433,8 @@ def _joined(rows: list[Datum]) -> list[Datum]:
             **{f"grace{end}": wait[f"ns{end}"] for end in ENDS},
             "waited": wait["point"],
         }
-        for (label, form, updater), wait in waits.items()
+        for (label, form, updater), own in waits.items()
+        for wait in [max(own, key=lambda row: min(row["readers"], 1))]
         if (pair := pairs.get((label, form)))
     ]
 
@@ -514,9 +512,7 @@ def _fits(machines: Sequence[PageMachine]) -> list[TextTable]:
 def _longest(rows: list[Datum]) -> list[Datum]:
     """Aligned lists; of those that differ in their number of entries alone, the longest."""
     kind = operator.itemgetter("series", "form", "state", "align", "bytes", "wait")
-    most: dict[tuple, int] = {}
-    for row in rows:
-        most[kind(row)] = max(most.get(kind(row), 0), row["entries"])
+    most = {k: max(row["entries"] for row in own) for k, own in grouped(rows, kind).items()}
     return [row for row in rows if row["align"] == 0 and row["entries"] == most[kind(row)]]
 
 

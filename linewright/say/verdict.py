@@ -218,7 +218,7 @@ def _run_itself(m: MachineAnswers, compared: bool) -> list[Sentence]:
     if m.emulated:
         return [sentence(f"{EMULATED}, so no form is preferred", basis="run")]
     found = [f for f in m.findings if family_of(f.operation).verdict == "forms"]
-    answers = undecided_sentences(found, m)
+    answers = list(undecided_sentences(found, m))
     if m.published:
         text = "published percentiles of one run on one pair of CPUs: forms are said to differ "
         text += "where the median of one lies above the 99th percentile of the other"
@@ -361,12 +361,10 @@ _TRIALS = {
 
 def unknown(m: MachineAnswers) -> Topic | None:
     """What these records cannot tell."""
-    lines = [*_machine(m), *_settings(m), *_contention(m)]
-    if not any(s.cell.work_iters for s in m.summaries):
-        text = "what is hidden by work around the operation: no cell had work"
-        lines.append(sentence_as_written(text, m.summaries))
+    of_cells = [sentence_as_written(*said) for said in (*_settings(m), *_contention(m))]
     asked = "how your program mixes operations, contention and work: "
-    lines.append(sentence_as_written(asked + _TRIALS[m.forms_differ], basis="rule"))
+    asked = sentence_as_written(asked + _TRIALS[m.forms_differ], basis="rule")
+    lines = [*_machine(m), *of_cells, asked]
     return topic("unknown", "What this measurement cannot tell", lines, render_all(lines))
 
 
@@ -397,42 +395,42 @@ def _machine(m: MachineAnswers) -> list[Sentence]:
     return [*of_run(text for text, so in of_machine.items() if so), *errors(m.summaries), *cells]
 
 
-def _settings(m: MachineAnswers) -> list[Sentence]:
+def _settings(m: MachineAnswers) -> Iterator[tuple[str, Sequence[Summary]]]:
+    """What is not known of settings, with the cells that this rests on."""
     if not m.forms_differ or m.emulated:
-        return []
-    lines = []
+        return
     measured = {x.operations for x in m.choices}
     if unmeasured := [CLASS_WORDS[c] for c in setting_choice.OPERATIONS if c not in measured]:
         text = f"a choice for {numbers.join(unmeasured)}: fewer than two forms were measured in "
-        lines.append(sentence_as_written(f"{text}equal situations", m.summaries))
+        yield f"{text}equal situations", m.summaries
     valued = [x for x in m.choices if x.operations != "void"]
     tried = {policy.form for x in valued for policy in x.by_policy}
     forms = {p.second.form for x in valued for p in x.points}
     if "llsc" not in tried and not any(made_of(form).exclusive for form in forms):
         text = "LL/SC for operations that return a value: these records hold no form of it; "
         text += "`linewright trial --settings default/llsc -- PROGRAM` tells for a program"
-        lines.append(sentence_as_written(text, m.summaries))
+        yield text, m.summaries
     kept = [s for s in m.summaries if made_of(s.cell.form).prefetch == "prfm_keep"]
     by_form = grouped((s for s in kept if s.status == "ok"), lambda s: s.cell.form)
     for form, own in sorted(by_form.items())[:1]:
-        text = f"the library's prefetch is PSTL1STRM: {form} has no setting"
-        lines.append(sentence_as_written(text, sorted(s.id for s in own)))
-    return lines
+        named = sorted(own, key=lambda s: s.id)
+        yield f"the library's prefetch is PSTL1STRM: {form} has no setting", named
 
 
-def _contention(m: MachineAnswers) -> list[Sentence]:
+def _contention(m: MachineAnswers) -> Iterator[tuple[str, Sequence[Summary]]]:
+    """What is not known of contention and work, with the cells that this rests on."""
     contended = [s for s in m.summaries if s.cell.contender == "same_line" and s.status == "ok"]
-    if not contended:
-        text = "anything under contention: no cell had a contender"
-        return [sentence_as_written(text, m.summaries)]
-    text = f"contention of more than {max(s.cell.threads for s in contended)} threads"
-    lines = [sentence_as_written(text, contended)]
     timed = {s.cpus[0] for s in m.summaries if s.cpus}
     allowed = [c for c in (m.context.cpus if m.context else []) if c.allowed]
-    if len(timed) < len(allowed):
-        text = f"CPU {cpu_text(timed) or 'unknown'} of {len(allowed)} was timed"
-        lines.append(sentence_as_written(f"other cores and distances: {text}", m.summaries))
-    return lines
+    if not contended:
+        yield "anything under contention: no cell had a contender", m.summaries
+    else:
+        yield f"contention of more than {max(s.cell.threads for s in contended)} threads", contended
+        if len(timed) < len(allowed):
+            text = f"CPU {cpu_text(timed) or 'unknown'} of {len(allowed)} was timed"
+            yield f"other cores and distances: {text}", m.summaries
+    if not any(s.cell.work_iters for s in m.summaries):
+        yield "what is hidden by work around the operation: no cell had work", m.summaries
 
 
 MOST_GROUPS = 8

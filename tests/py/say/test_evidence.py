@@ -74,10 +74,9 @@ def spoken(name: str, times: float = 1.0) -> list[Sentence]:
     (m,) = machines_with_answers(summaries, contexts)
     advised = documents(summaries, contexts, "evidence")
     found = [*advised, *documents(summaries, contexts, "cells")]
-    known = {context.context_id: context for context in contexts}
     for summary in summaries[:: max(1, len(summaries) // 5)]:
         own = [record for record in records if record.id == summary.id]
-        found.append(cell_document(summary, own, known, m))
+        found.append(cell_document(summary, own, m))
     return [*sentences(found), *doubts(m, advised[0], records)]
 
 
