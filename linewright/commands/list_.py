@@ -74,20 +74,14 @@ def list_(
 def _entry(name: str, target: Target) -> dict[str, Any]:
     """A plan as it would be on this machine; `needs` says why there is none."""
     built_in = registry.find(name)
-    cells, least_s, budget_s, needs = 0, 0.0, built_in.budget_s, ""
+    known = {"cells": 0, "least_s": 0.0, "budget_s": built_in.budget_s, "needs": ""}
     try:
         plan = build(Request(plan=name), target)
-        cells, least_s, budget_s = len(plan.cells), round(estimate_s(plan), 1), plan.budget_s
+        known |= {"cells": len(plan.cells), "least_s": round(estimate_s(plan), 1)}
+        known |= {"budget_s": plan.budget_s}
     except UserError as error:
-        needs = str(error)
-    return dict(
-        name=name,
-        summary=built_in.summary,
-        cells=cells,
-        least_s=least_s,
-        budget_s=budget_s,
-        needs=needs,
-    )
+        known |= {"needs": str(error)}
+    return {"name": name, "summary": built_in.summary, **known}
 
 
 def _print_plans(entries: list[dict[str, Any]]) -> None:
