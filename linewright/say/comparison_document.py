@@ -142,14 +142,13 @@ def limits(comparison: ComparedFiles, side: ComparedFile) -> Iterator[Sentence]:
     ends = [end for row in ratios for end in (_ratio(row).low, _ratio(row).high)]
     span = numbers.change(min(ends, default=None), max(ends, default=None), "ratio")
     states = [row for row in open_rows if row.why == "few_states"]
-    met = "meets" if len(states) == 1 else "meet"
     some = lambda ids: ", ".join(ids[:2]) + (" …" if len(ids) > 2 else "")
     missing, added = side.missing, side.added
     said: dict[str, Sequence[Comparison | str]] = {
         f"the undecided may differ by {span}": ratios,
         f"{len(few)} have {FEW_LAUNCHES} on a side: nothing is claimed": few,
-        f"{len(states)} with a second CPU {met} a virtual machine in too few states, which last "
-        f"minutes and can pass for a change: nothing is claimed; {_IN_TURNS}": states,
+        f"nothing is claimed of {len(states)} with a second CPU: states of a virtual machine last "
+        f"minutes and can pass for a change, and the runs met too few; {_IN_TURNS}": states,
         f"{len(missing)} of the baseline's are missing in {side.file}: {some(missing)}": missing,
         f"{len(added)} are only in {side.file}: {some(added)}": added,
     }

@@ -44,7 +44,7 @@ def cache_sentences(m: MachineAnswers) -> list[Sentence]:
         *((f"{_takes(f)}{cause}", [f]) for f in cache_fit.trapped(m.cache_fits)),
     ]
     if not texts and lists:
-        text = "what a line costs, and what a wait, takes lists of several lengths: "
+        text = "lists of several lengths show what a line costs, and what a wait: "
         texts = [(f"{text}{measure_on(m.contexts)} --plan cache", lists)]
     return [sentence(text, CACHE.name, of, lead="cache maintenance") for text, of in texts]
 

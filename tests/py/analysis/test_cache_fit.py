@@ -194,7 +194,7 @@ def test_nothing_is_said_of_too_little():
         for r in records
     ]
     assert render_all(sentences_of(disturbed)) == [
-        "Cache maintenance: what a line costs, and what a wait, takes lists of several lengths: "
+        "Cache maintenance: lists of several lengths show what a line costs, and what a wait: "
         "linewright measure"
         " --plan cache."
     ]
