@@ -120,6 +120,8 @@ class WaitLoop(NamedTuple):
     turn: int = -1
     """The register that the word is compared with, an index of a sample; -1 where that is a
     constant, or changes in the loop."""
+    others: frozenset[int] = frozenset()
+    """Loads of other words that may end it, by their addresses."""
 
 
 class _Instruction(NamedTuple):
@@ -246,7 +248,12 @@ class Decoder:
                 break
         body = [i for i in self._ahead(pid, back.target) if i.address <= last]
         counts = any(_counts(i, body) for i in body)
-        return WaitLoop(back.target, last, counts, _compared_with(first, body))
+        others = frozenset(
+            i.address
+            for i in body
+            if i.operands and not _same_place(i, first) and _purpose(i, body) == "decides"
+        )
+        return WaitLoop(back.target, last, counts, _compared_with(first, body), others)
 
     def hints(self, pid: int, function: int) -> bool:
         """Whether a function begins with what a thread executes to wait."""

@@ -98,11 +98,14 @@ def verdict_of(line: Hot) -> Verdict:
     if kind == "true" and not wide:
         mixed = bystanders(line.touches, line.threads)
         sharing = "lock" if is_lock(line) else "mixed" if mixed else "true"
+    seldom = line.at_once is None or line.at_once < SELDOM_AT_ONCE
     if answer == "open":
-        answer, because = "undecided", "samples"
+        one_cpu = seldom and line.movement is not None and line.movement.cpus == 1
+        answer, because = "undecided", "seldom_at_once" if one_cpu else "samples"
     elif answer in ("by_turns", "one_cpu"):
-        seldom = line.at_once is None or line.at_once < SELDOM_AT_ONCE
-        because = "lock" if sharing == "lock" else "seldom_at_once" if seldom else ""
+        held_up = not seldom or any(_HELD_UP.search(used_in(site)) for site in line.sites)
+        because = "seldom_at_once" if seldom else ""
+        because = "lock" if sharing == "lock" and held_up else because
         answer = "undecided" if because else answer
     advice, step = ("stays",), ""
     if answer not in ("by_turns", "one_cpu"):

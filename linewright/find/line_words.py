@@ -473,8 +473,8 @@ throttled: The kernel throttled the timers (kernel.perf_event_max_sample_rate).
 refused: {} watchpoints were refused or found no free register.
 refused_all: No watchpoint found a free register: other debuggers or tracers hold them, and plain
   stores are unseen.
-unwatched: Lines that were not watched, or not to the end: {}. Watching stops with the program and
-  at its half of the 2 % that finding may take.
+unwatched: Lines that were not watched, or not to the end: {}. Watching stops with the program, and
+  where it has taken 20 ms and 1 % of the program's time.
 user_time: Shares are of user time: kernel.perf_event_paranoid does not allow samples of the
   kernel.
 other_run: Another run was measuring or sampling on this machine when this one began: each

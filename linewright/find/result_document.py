@@ -143,7 +143,7 @@ def _alone(result: Result) -> Topic:
             fence = hot.objects[0].kind == "stack" and site.instruction in FENCES
             text += words.site_text(site) + FENCE * fence
         lines.append(_of([hot], text))
-    title = "Atomics that one thread alone pays for:"
+    title = "Atomics on lines that no two threads were seen to share:"
     return Topic(name="alone", title=title, lines=lines, data=result.alone)
 
 

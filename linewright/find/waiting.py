@@ -171,25 +171,47 @@ class _Waits:
         self._find(gathered.spaces)
 
     def _find(self, spaces: Spaces) -> None:
-        """Find the samples in loops that wait, and those at atomic operations."""
+        """Find the samples in loops that wait, and those at atomic operations. A loop that several
+        words may end waits for the one that another thread is seen to write."""
         often = Counter((s.pid, s.ip, s.bits) for s in self._samples if s.bits and not s.kernel)
         least = max(3, RARE * len(self._samples))
-        for number, s in enumerate(self._samples):
-            if often[s.pid, s.ip, s.bits] < least:
-                continue
+        met = [(n, s) for n, s in enumerate(self._samples) if often[s.pid, s.ip, s.bits] >= least]
+        open_ends: list[tuple[int, Sample, WaitLoop, Operand]] = []
+        for number, s in met:
             for o, at in self._accesses(s):
                 address = o.address(s.registers)
                 if address is None or not (o.sure or o.access == "read"):
                     continue
                 key, loop = spaces.key(s.pid, address), self._loop(s.pid, o.ip)
                 if loop and loop.first <= at <= loop.last:
-                    self._words[number] = key, loop.counts, _turn(s, o, loop, key)
-                    self._loads[key][o._replace(distance=0)] += 1
-                    self._example.setdefault(key, (s, address))
+                    if loop.others:
+                        open_ends.append((number, s, loop, o))
+                    else:
+                        self._waits_for(number, key, loop, o, address)
                     break
                 if o.sure:
                     self._at[number] = key
                     break
+        writers: dict[Key, set[int]] = defaultdict(set)
+        for _, s in met if open_ends else ():
+            for o, _ in self._accesses(s):
+                if o.access != "read" and (address := o.address(s.registers)) is not None:
+                    writers[spaces.key(s.pid, address)].add(s.tid)
+        for number, s, loop, load in open_ends:
+            for o in [load, *(o for o, _ in self._accesses(s) if o.ip in loop.others)]:
+                address = o.address(s.registers)
+                key = None if address is None else spaces.key(s.pid, address)
+                if key and writers[key] - {s.tid}:
+                    self._waits_for(number, key, loop, o, address)
+                    break
+
+    def _waits_for(
+        self, number: int, key: Key, loop: WaitLoop, load: Operand, address: int
+    ) -> None:
+        s = self._samples[number]
+        self._words[number] = key, loop.counts, _turn(s, load, loop, key)
+        self._loads[key][load._replace(distance=0)] += 1
+        self._example.setdefault(key, (s, address))
 
     def _accesses(self, s: Sample) -> Iterator[tuple[Operand, int]]:
         """Accesses near a sample, and where the thread is among them: there, or in a function with

@@ -339,3 +339,31 @@ def test_the_turns_of_a_lock_are_contention(function: str) -> None:
     assert (lock.verdict.answer, lock.verdict.because) == ("undecided", "lock")
     assert said_of(lock)[0].startswith("Hold the lock less often")
     assert "in turns that the lock makes" in movement_text(lock)
+
+
+@pytest.mark.parametrize(
+    ("function", "because"),
+    [
+        ("__lll_lock_wait", "lock"),
+        ("pthread_mutex_lock", "seldom_at_once"),
+        ("pthread_rwlock_rdlock", "seldom_at_once"),
+    ],
+)
+@pytest.mark.parametrize("answer", ["by_turns", "one_cpu"])
+def test_turns_that_a_lack_of_cpus_may_make_are_not_called_a_locks(function, because, answer):
+    """A mutex of threads on one CPU, and readers beside other programs: none waits."""
+    (site,) = hot(STAYS).sites
+    seen = Movement(answer=answer, samples=500, cpus=2)
+    lock = hot(seen, at_once=0.04, sites=[msgspec.structs.replace(site, function=function)])
+    assert (lock.verdict.sharing, lock.verdict.because) == ("lock", because)
+    assert ("is held up" in movement_text(lock)) == (because == "lock")
+
+
+@pytest.mark.parametrize(
+    ("cpus", "at_once", "tells"), [(1, 0.0, False), (1, 0.9, True), (2, 0.0, True)]
+)
+def test_a_longer_run_is_not_said_to_tell_what_one_cpu_cannot_show(cpus, at_once, tells) -> None:
+    seen = Movement(
+        answer="open", samples=5, cpus=cpus, changes=MOVES.changes if cpus > 1 else None
+    )
+    assert ("a longer run tells" in movement_text(hot(seen, at_once=at_once))) == tells

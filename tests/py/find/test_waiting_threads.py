@@ -4,7 +4,7 @@ be given, and runs in which it would be false."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
@@ -13,10 +13,14 @@ from typing import get_args
 import msgspec
 import numpy as np
 import pytest
+from find.test_stream import START, encoded
+from find.test_watching import BASE, DATA, registers
 
+from linewright.find import sources
 from linewright.find.result_document import PARTS, REMEDIES, waiting_topic
 from linewright.find.results import Result, Wait, WaitAnswer
-from linewright.find.stream import Off
+from linewright.find.space import PAGE
+from linewright.find.stream import Code, Map, Off, Sample
 from linewright.find.waiting import NEVER, MachineTick, WordUse, judge, machine_ticks, with_uses
 
 FAR = 60_000
@@ -443,6 +447,28 @@ def test_a_planted_cause_is_named(sampling, run, planted: str, lock: str, cause:
             assert REMEDIES[cause] in str(topic)
             return
     pytest.skip(f"undecided beside this load: {found.waits}")
+
+
+@pytest.mark.parametrize(("stored", "waited"), [(0x40, 0x40), (0x00, 0x00), (0x08, None)])
+def test_a_loop_that_reads_two_words_waits_for_the_one_that_is_written(stored, waited) -> None:
+    """A worker that polls a queue and the flag that ends it was said to wait for the flag."""
+    text = bytes.fromhex("837f4000 7505 833f00 74f5 c3")  # 1: one of two words is not 0
+    text += bytes.fromhex(f"90909090 8947{stored:02x} 90")  # mov %eax,stored(%rdi)
+    code = text.ljust(PAGE, b"\x90").hex()
+
+    def stream() -> Iterator[bytes]:
+        yield from encoded(msgspec.structs.replace(START, scope="machine"))
+        where = dict(offset=0, device=1, inode=0, path="", executable=False, shared=False)
+        yield from encoded(
+            Map(time_ns=0, pid=1, start=DATA, length=PAGE, writable=True, **where),
+            Code(pid=1, address=BASE, bytes=code),
+        )
+        for n in range(400):
+            what = dict(pid=1, tid=1 + n % 2, cpu=n % 2, ip=BASE + (9, 19)[n % 2], bits=64)
+            yield from encoded(Sample(time_ns=n * 1_000, registers=registers(1), **what))
+
+    waits = sources.findings_of(sources.gather(stream(), lambda _: None), "program").waits
+    assert [w.what.offset for w in waits] == ([] if waited is None else [waited])
 
 
 def test_each_answer_has_its_own_remedy() -> None:
