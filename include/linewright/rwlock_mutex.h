@@ -78,11 +78,11 @@ public:
     }
     template <class Clock, class Duration> bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time)
     {
-        return try_lock_for(time - Clock::now());
+        return taken(lw_rwlock_write_lock_timeout(&lock_, left(time)));
     }
     template <class Clock, class Duration> bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &time)
     {
-        return try_lock_shared_for(time - Clock::now());
+        return taken(lw_rwlock_read_lock_timeout(&lock_, left(time)));
     }
 
     typedef struct lw_rwlock *native_handle_type;
@@ -117,6 +117,14 @@ private:
             return 9223372036854775807u;
         std::chrono::nanoseconds whole = std::chrono::duration_cast<std::chrono::nanoseconds>(time);
         return static_cast<std::uint64_t>(whole.count()) + (whole < time ? 1 : 0);
+    }
+    /* The same of what is left until then; far from now in floating point, since the difference may overflow. */
+    template <class Clock, class Duration> static std::uint64_t left(const std::chrono::time_point<Clock, Duration> &time)
+    {
+        const auto now = Clock::now();
+        const std::chrono::duration<double> about =
+            std::chrono::duration<double>(time.time_since_epoch()) - now.time_since_epoch();
+        return about.count() < -1 || about.count() > 9.2e9 ? ns(about) : ns(time - now);
     }
     struct lw_rwlock lock_;
 };

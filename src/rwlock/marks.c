@@ -60,11 +60,12 @@ static struct lw__rw_thread *take(void)
     return c ? take_from(c) : NULL;
 }
 
-struct lw__rw_thread *lw__rw_own_marks(void)
+struct lw__rw_thread *lw__rw_own_marks(bool in_handler)
 {
     if (lw__rw_self != LW__RW_NONE)
         return lw__rw_self;
-    if (over || !have_key)
+    /* Keys from 32 on make glibc's pthread_setspecific allocate, which a signal handler must not. */
+    if (over || !have_key || (in_handler && key >= 32))
         return NULL;
     int saved = errno;
     struct lw__rw_thread *t = take();

@@ -12,9 +12,9 @@
 extern const struct lw__rw_thread lw__rw_none __attribute__((visibility("hidden")));
 #define LW__RW_NONE ((struct lw__rw_thread *)(uintptr_t)&lw__rw_none)
 
-/* The calling thread's marks, taken at its first read of a biased lock. NULL: the thread ends, or memory is lacking; it counts in the
- * plain lock then. Async-signal-safe; keeps errno. */
-struct lw__rw_thread *lw__rw_own_marks(void);
+/* The calling thread's marks, taken at its first read of a biased lock. NULL: the thread ends, or memory is lacking, or, `in_handler`, taking them might
+ * allocate; it counts in the plain lock then. Async-signal-safe if `in_handler`; keeps errno. */
+struct lw__rw_thread *lw__rw_own_marks(bool in_handler);
 
 /* The first marks for NULL, else the next; NULL: there are no further ones. Also those that no living thread has: a thread that
  * ended inside a lock left its mark. */

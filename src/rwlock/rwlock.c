@@ -216,7 +216,7 @@ static void forget_handed(struct lw_rwlock *l)
 /* From now on the state may say that this thread waits. NULL: it has no marks, and a child of fork() keeps what the state says. */
 static struct lw__rw_thread *begins_to_wait(struct lw_rwlock *l)
 {
-    struct lw__rw_thread *self = lw__rw_own_marks();
+    struct lw__rw_thread *self = lw__rw_own_marks(false);
     if (self) {
         __atomic_store_n(&self->waits_for, l, __ATOMIC_RELAXED);
         lw_full_fence(); /* a child that has what the thread stores later has this, too */
@@ -299,7 +299,7 @@ static __attribute__((noinline)) int read_otherwise(struct lw_rwlock *l, uint64_
 {
     struct lw__rw_thread *self = lw__rw_self;
     if (__atomic_load_n(&l->biased, __ATOMIC_RELAXED) & (LW__RW_BIASED | LW__RW_ENDING))
-        self = lw__rw_own_marks();
+        self = lw__rw_own_marks(LW_RW_HANDLERS_TRY && !ns);
     else if (LW_RW_LOAD(&self->mark[lw__rw_position(l)], RELAXED) != l)
         self = NULL;
     if (self)

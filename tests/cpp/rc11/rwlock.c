@@ -20,7 +20,7 @@ static uint32_t step; /* of scenarios in which one thread's calls come before an
 
 static void look(void) { (void)*(volatile uint32_t *)&data; }
 
-static void take_marks(void) { rc11_check(lw__rw_own_marks() != NULL, "marks"); }
+static void take_marks(void) { rc11_check(lw__rw_own_marks(false) != NULL, "marks"); }
 
 static void read_once(void) {
     RIGHT(lw_rwlock_read_lock(&lock));

@@ -1251,9 +1251,13 @@ TEST(RwlockCpp, TheClassMeetsSharedTimedMutex) {
             EXPECT_FALSE(m.try_lock_shared());
             EXPECT_FALSE(m.try_lock_shared_until(std::chrono::system_clock::now() + 1ms));
             EXPECT_FALSE(m.try_lock_until(std::chrono::steady_clock::now() - 1h));
+            EXPECT_FALSE(m.try_lock_until(std::chrono::steady_clock::time_point::min()));
+            EXPECT_FALSE(m.try_lock_shared_until(std::chrono::system_clock::time_point::min()));
         }).join();
     }
     EXPECT_TRUE(m.try_lock_for(std::chrono::hours::max()));
+    m.unlock();
+    EXPECT_TRUE(m.try_lock_until(std::chrono::time_point<std::chrono::system_clock, std::chrono::hours>::max()));
     m.unlock();
 }
 
