@@ -17,7 +17,7 @@ from linewright.find.space import Spaces
 from linewright.find.stream import Sample
 
 LINE = 64
-MOST_SITES = 8
+MOST_SITES = 16
 """Of a line, how many are named."""
 STRAY = 0.05
 """Of a thread's samples of atomic operations, how many there are at least where it really is."""

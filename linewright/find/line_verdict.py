@@ -5,6 +5,7 @@ Texts, the guard and prices ask it."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -152,7 +153,10 @@ def _for_true_sharing(line: Hot) -> str:
     sites = line.sites
     all_ = sum(s.share or s.accesses for s in sites)
     often = [s for s in sites if (s.share or s.accesses) >= SEEN * all_]
-    roles = {s.role for s in often}
+    shares: Counter[str] = Counter()
+    for s in sites:
+        shares[s.role] += s.share or s.accesses  # that of a loop is in several instructions
+    roles = {role for role, share in shares.items() if share >= SEEN * all_}
     atomics = [s.instruction for s in sites if s.access == "atomic"]
     if use := lock_use(sites):
         return use

@@ -28,8 +28,8 @@ from linewright.find.line_words import line_text, object_text
 from linewright.find.result_document import document
 from linewright.find.results import CodeName, Hot, Object
 from linewright.find.shared_lines import SharedLines
-from linewright.find.space import Spaces
-from linewright.find.stream import Map, Sample
+from linewright.find.space import PAGE, Spaces
+from linewright.find.stream import Code, Map, Sample
 from linewright.say.document import render_all
 from support.find_results import line, result
 
@@ -225,6 +225,26 @@ def test_each_instruction_has_its_own_cpus() -> None:
     assert [site.movement.answer for site in hot.sites] == ["one_cpu", "one_cpu"]
     said = render_all(document(result(hot)).evidence[0].lines)
     assert sum("on one CPU alone" in text for text in said) == 2
+
+
+def test_a_sequence_lock_of_a_few_fields_is_known_by_its_reader() -> None:
+    """The reader's four loads are not lost behind the writer's six stores, which have more samples:
+    the advice was to store the sequence elsewhere, which breaks it."""
+    spaces = Spaces()
+    reader = bytes.fromhex("8b07 488b7708 488b4f10 8b17 39d0 75f0 a801 75ec c3")
+    spaces.take(Code(pid=1, address=PAGE, bytes=reader.ljust(PAGE, b"\x90").hex()))
+    found = LineEvidence(spaces)
+    evidence = found.at(1, 16 * PAGE)
+    sites = [(n, True, 11) for n in range(100, 106)] + [(n, False, 9) for n in (2, 6, 0, 10)]
+    for at, writes, number in sites:
+        for n in range(number):
+            evidence.touch(1 + writes, 0, 24, writes, n)
+            key = SiteKey(1, PAGE + at, "write" if writes else "read", "mov")
+            where = dict(pid=1, tid=1 + writes, ip=PAGE + at, bits=64, registers=[0] * 18)
+            evidence.count(key, Sample(time_ns=n, **where))
+    seen = evidence.samples_at()
+    (hot,) = SharedLines(Addresses(spaces, Stacks(spaces, 7)), found, "x86_64", seen).shared()
+    assert hot.verdict.advice == ("retries",)
 
 
 def test_objects_of_one_type_are_summed_up_whatever_uses_them(monkeypatch) -> None:
