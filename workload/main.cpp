@@ -78,7 +78,6 @@ void declare(wire::Options &options, Request &request, bool &json) {
     options.number("--time-every", request.time_every, 1, 1'000'000, "one wait in N is timed, on average (default: 16)");
     options.flag("--competitors", request.competitors,
                  "another thread computes on each of the CPUs, at the same priority: holders are preempted");
-    options.flag("--slices", request.slices, "critical sections ask for time slice extensions: locks alone");
     options.flag("--json", json, "print JSON, for programs");
 }
 

@@ -5,7 +5,6 @@
 
 #include "wire/json.hpp"
 
-#include <linewright/slice.h>
 #include <linewright/wait.h>
 
 #include <algorithm>
@@ -103,15 +102,9 @@ std::string switches_text(const Result &r) {
 }
 
 std::string hint() {
-    char text[400];
+    char text[500];
     lw_wait_describe(text, sizeof text);
     return text;
-}
-
-std::string slices() {
-    const char *why = nullptr;
-    lw_slice_available(&why);
-    return why;
 }
 
 // What a thread waits for, by workload.
@@ -143,7 +136,7 @@ std::string as_text(const Options &o, const Result &r, const std::string &policy
         out += line("competing", print("a thread on each of CPU %s, with %s of CPU time in the window",
                                        cpus_text(r.competed).substr(0, 160).c_str(), ns_text(r.competitors_cpu_ns).c_str()));
     if (o.slices)
-        out += line("slices", slices() + print("; %" PRIu64 " critical sections ended within one", r.granted));
+        out += line("slices", print("%" PRIu64 " critical sections ended within a time slice extension", r.granted));
     if (in_rounds(o))
         out += rounds_text(o, r.rounds);
     out +=
@@ -193,7 +186,7 @@ std::string as_json(const Options &o, const Result &r, const std::string &policy
     if (!r.competed.empty())
         out["competitors"] = {{"cpus", r.competed}, {"cpu_ns", r.competitors_cpu_ns}};
     if (o.slices)
-        out["slices"] = {{"answer", slices()}, {"granted", r.granted}};
+        out["slices"] = {{"granted", r.granted}};
     if (o.kind == "rwlock")
         out["write_percent"] = o.write_percent;
     if (in_rounds(o)) {

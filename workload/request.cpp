@@ -2,10 +2,14 @@
 // Reads a request and checks it against the machine; a wrong one is reported in one line.
 #include "workload/request.hpp"
 
+#include <linewright/wait.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <iterator>
 #include <set>
+#include <string_view>
 
 namespace lw::workload {
 namespace {
@@ -158,11 +162,9 @@ Options resolve(const Request &request, const std::vector<unsigned> &allowed) {
     }
     if (!request.cpus.empty())
         options.cpus = parse_cpus(request.cpus, "--cpus");
-    const std::vector<std::string> locks{"spinlock", "ticket", "mcs", "rwlock", "futex-lock-pi"};
-    if (request.slices && std::ranges::find(locks, options.kind) == locks.end())
-        refuse("--slices", options.kind + " has no critical section without system calls", listed(locks));
+    constexpr std::string_view locks[] = {"spinlock", "ticket", "mcs", "rwlock", "futex-lock-pi"};
     options.competitors = request.competitors;
-    options.slices = request.slices;
+    options.slices = lw_wait_slices() && std::ranges::find(locks, options.kind) != std::end(locks);
     options.write_percent = request.write_percent;
     options.time_every = request.time_every;
     options.seed = request.seed;

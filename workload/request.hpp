@@ -22,7 +22,7 @@ struct Request {
     std::string kind, critical = "0", parallel = "0", cpus{}, duration = "1s", wait = "auto", long_hold{};
     unsigned threads = 0;
     unsigned write_percent = 10, time_every = 16;
-    bool competitors = false, slices = false;
+    bool competitors = false;
     std::uint64_t seed = 1;
 };
 

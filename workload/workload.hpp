@@ -35,7 +35,7 @@ struct Options {
     unsigned polls = 10'000;     // a waiting thread's, before it gives up its CPU
     bool yields = true;          // whether it gives it up at all
     bool competitors = false;    // on each of the CPUs another thread computes meanwhile
-    bool slices = false;         // critical sections ask for time slice extensions
+    bool slices = false;         // critical sections of locks ask for time slice extensions: LINEWRIGHT_WAIT
     // Not on the command line:
     double stall_s = 30;         // without any progress for so long at the end, the run is given up as stuck
     bool yield_inside = false;   // the holder gives up the CPU in every section: what a broken lock does not survive

@@ -54,6 +54,12 @@ extern LW_API __thread struct lw__slice lw__slice __attribute__((tls_model("init
 /* What `control` of a new thread points to; [1] is 1. */
 LW_API extern uint8_t lw__slice_new[2];
 
+#ifndef LW__SLICE_WITHOUT_AREAS
+/* Links what registers threads where the libc does not; the library's locks do without. */
+LW_API extern const uint8_t lw__slice_areas;
+__attribute__((used)) static const uint8_t *const lw__slice_uses_areas = &lw__slice_areas;
+#endif
+
 /* What the sections below leave to do where they find a byte set. */
 LW_API void lw__slice_begin_within(void);
 LW_API void lw__slice_end_within(void);

@@ -9,7 +9,7 @@
  * Which hint a process waits by is chosen once at start-up by LINEWRIGHT_WAIT, or by lw_wait_set():
  *
  *     LINEWRIGHT_WAIT = "auto" | item { "," item }
- *     item            = hint [ "*" times ] | "backoff=" kind | "cap=" ns | "park=" ns
+ *     item            = hint [ "*" times ] | "backoff=" kind | "cap=" ns | "park=" ns | "slice"
  *     kind            = "none" | "linear" | "exponential"
  *
  *   hint       what one round is; x86: none, pause, tpause, umwait, mwaitx; arm64: none, yield, isb, sb, wfe, wfet; others: none
@@ -17,6 +17,7 @@
  *   backoff=   how every back-off object grows, whatever the program chose
  *   cap=       the longest wait of any back-off object, 1 ns to a tick of the scheduler
  *   park=      how long lw_park_…() spins before it sleeps, 0 ns to a second
+ *   slice      write sections of the library's locks ask for time slice extensions (slice.h), where there are any
  *
  * Each kind of item at most once; no spaces; an empty value is "auto". `auto` is what the library did before there was a choice: `pause` on x86, `isb` on
  * arm64, back-off exponential unless a program says otherwise, 20 us before a thread sleeps. A wrong value, or a hint that this CPU lacks, is
@@ -62,6 +63,9 @@ LW_API bool lw_wait_has(const char *hint);
 /* Writes one line without newline into `buffer` (cut to size - 1 bytes): the choice, where it came from, and the hints that this CPU has.
  * Returns the length of the whole line, as snprintf does. */
 LW_API size_t lw_wait_describe(char *buffer, size_t size);
+
+/* Whether the choice has `slice`, and the thread that made it has time slice extensions: then sections of locks shall ask for them, by lw_slice_begin(). */
+LW_API bool lw_wait_slices(void);
 
 /* ---- until a word has a value ---- */
 

@@ -172,6 +172,7 @@ def trial(
             named = named_settings.of_threads(threads, command, env)
         else:
             named = named_settings.named(settings, env, command[0], output is not None, there)
+        there.check(named)
         session = _session(command, named, there, asked_for, **asked)
         writer = _file(output, session, there)
         if text := too_few(runs, len(named), "--runs "):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import struct
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -41,6 +42,8 @@ FINDERS: dict[str, Callable[[str], Path]] = {
     RWLOCK: find_rwlock,
 }
 """What finds each library here by the architecture of the machine that it is for."""
+AT_PAGESZ, AT_RSEQ_FEATURE_SIZE = 6, 27
+"""Fields of the auxiliary vector, of words of 8 bytes."""
 # A shell's own `command -v` names its built-in commands, which are not what would be run.
 FIND = (
     'p=%s; case $p in */*) ;; *) IFS=:; for d in $PATH; do test -f "$d/$p" && test -x "$d/$p" '
@@ -64,6 +67,14 @@ class TrialPlace:
             raise
         self.machine: str = self._helper.about["arch"]
         """As ``uname -m`` says it."""
+
+    def check(self, settings: Sequence[TrialSetting]) -> None:
+        """Refuse a setting that can change nothing on the kernel there."""
+        for setting in settings:
+            asked = setting.environment.get("LINEWRIGHT_WAIT", "").split(",")
+            if "slice" in asked and lacks_slices(self._place.look("cat /proc/self/auxv")):
+                what = f"not available on this kernel: time slice extensions ({setting.name})"
+                raise UserError(what, "trial", "allowed: Linux 7.0 or later on x86")
 
     def facts(self) -> dict[str, Any]:
         """The fields of a session that describe the machine and its boot."""
@@ -161,3 +172,10 @@ class TrialPlace:
     def close(self) -> None:
         self._helper.close()
         self._place.close()
+
+
+def lacks_slices(vector: bytes) -> bool:
+    """Whether a program's auxiliary vector shows that its kernel has no time slice extensions; one
+    of another width shows nothing."""
+    found = dict(struct.iter_unpack("<QQ", vector[: len(vector) // 16 * 16]))
+    return AT_PAGESZ in found and found.get(AT_RSEQ_FEATURE_SIZE, 0) <= 32

@@ -4,6 +4,8 @@
 #define _GNU_SOURCE
 #include "rseq.h"
 
+#include <linewright/slice.h>
+
 #include "../common/environment.h"
 #include "../common/printable.h"
 
@@ -47,6 +49,7 @@ struct rseq_area {
 #define RSEQ_UNREGISTER 1
 
 struct lw_percpu_rt lw_percpu_rt;
+const uint8_t lw__slice_areas = 0;
 #ifdef LW_RSEQ_DELAY
 void (*volatile lw__pause_hook)(enum lw__step step);
 #endif

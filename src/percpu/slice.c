@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Time slice extensions at run time: whether there are any, and each thread's permission to ask (Documentation/userspace-api/rseq.rst of Linux 7.0). */
 #define _GNU_SOURCE
+#define LW__SLICE_WITHOUT_AREAS
 #include <linewright/slice.h>
 
 #include "rseq.h"
@@ -56,16 +57,42 @@ static void say(const char *reason)
     (void)!writev(STDERR_FILENO, line, 3);
 }
 
+/* Locks alone do not bring per-CPU operations into a program, nor are these in the preloaded locks: the libc registers threads there, or none does. */
+#pragma weak lw__percpu_start
+#pragma weak lw__rseq_registered_bytes
+#pragma weak lw__rseq_thread_ready
+#pragma weak lw_percpu_rt
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned __rseq_size __attribute__((weak));
+
+static unsigned registered_bytes(void)
+{
+    if (!lw__percpu_start)
+        return &__rseq_size && &__rseq_offset ? __rseq_size : 0;
+    lw__percpu_start();
+    return lw__rseq_registered_bytes();
+}
+
+/* The calling thread's; NULL: not registered yet. */
+static char *area(void)
+{
+    if (!lw__percpu_start)
+        return lw__thread_pointer() + __rseq_offset;
+    return lw__rseq_thread_ready() ? lw__thread_pointer() + lw_percpu_rt.offset : NULL;
+}
+
 /* What keeps every thread of this process from having them; NULL: nothing, as far as is known without a thread's area. */
 static const char *lacking(void)
 {
-    unsigned bytes = lw__rseq_registered_bytes();
+    unsigned bytes = registered_bytes();
     if (!bytes)
         return "there are no restartable sequences in this process";
     if (getauxval(AUX_FEATURE_BYTES) <= FIRST_BYTES)
         return "this kernel has none (Linux 7.0 is the first that does)";
     if (bytes > FIRST_BYTES)
         return NULL;
+    if (!lw__percpu_start)
+        return "the libc registers only the first 32 bytes of its threads' areas; glibc 2.41 and later registers them whole";
     return lw_percpu_rt.mode == LW_PERCPU_RSEQ_LIBC
                ? "the libc registers only the first 32 bytes of its threads' areas; "
                  "GLIBC_TUNABLES=glibc.pthread.rseq=0 LINEWRIGHT_RSEQ=own lets Linewright register them whole"
@@ -83,16 +110,15 @@ static uint8_t *none(const char *reason)
  * else is it made. */
 static uint8_t *prepare(void)
 {
-    lw__percpu_start();
     if (__atomic_load_n(&none_reason, __ATOMIC_ACQUIRE)) /* pairs with the store above */
         return lw__slice.none;
     const char *reason = lacking();
     if (reason)
         return none(reason);
-    if (!lw__rseq_thread_ready())
+    char *own = area();
+    if (!own)
         return NULL;
-    char *area = lw__thread_pointer() + lw_percpu_rt.offset;
-    uint32_t flags = __atomic_load_n((uint32_t *)(void *)(area + RSEQ_FLAGS),
+    uint32_t flags = __atomic_load_n((uint32_t *)(void *)(own + RSEQ_FLAGS),
                                      __ATOMIC_RELAXED); /* the kernel writes it for this thread only */
     if (!(flags & FLAG_AVAILABLE))
         return none("this kernel was built or booted without them");
@@ -101,7 +127,7 @@ static uint8_t *prepare(void)
         say(not_enabled);
         return lw__slice.none;
     }
-    return (uint8_t *)area + RSEQ_SLICE_CTRL;
+    return (uint8_t *)own + RSEQ_SLICE_CTRL;
 }
 
 /* False: sections of this thread do nothing as yet. */

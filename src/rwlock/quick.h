@@ -6,6 +6,8 @@
 
 #include "plain.h"
 
+#include "../wait/hints.h"
+
 #define LOOK_EVERY 64u /* plain reads of a thread between two looks, which a lock counts until its next writer */
 
 #define NOTED_LOCKS 8u
@@ -17,6 +19,7 @@ struct lw__rw_own {
     unsigned held; /* plain read locks that the thread holds */
     const struct lw_rwlock *own[NOTED_LOCKS]; /* the first ones, which it passes waiting writers of; NULL: any */
     uint64_t waited; /* ns that this thread, as a writer, waited for marks since it began to end a bias */
+    unsigned sections; /* time slice sections that it began with write locks and has not ended */
 };
 extern __thread struct lw__rw_own lw__rw_own __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -114,10 +117,16 @@ static inline bool may_enter_at_once(struct lw_rwlock *l)
     return true;
 }
 
+/* Whether a writer's section asks for a time slice extension. */
+static inline bool asks_for_slices(void)
+{
+    return __builtin_expect(__atomic_load_n(&lw__wait_choice.slices, __ATOMIC_RELAXED), 0);
+}
+
 static inline bool quick_write(struct lw_rwlock *l)
 {
     uint32_t id = lw__rw_own.id;
-    if (!id || plain_try_write(l, false))
+    if (!id || asks_for_slices() || plain_try_write(l, false))
         return false;
     if (!may_enter_at_once(l)) { /* biased since the caller looked */
         plain_write_unlock(l);
@@ -127,11 +136,14 @@ static inline bool quick_write(struct lw_rwlock *l)
     return true;
 }
 
-/* For the thread that holds the lock for writing. */
-static inline void quick_write_unlock(struct lw_rwlock *l)
+/* For the thread that holds the lock for writing. False: its sections asked. */
+static inline bool quick_write_unlock(struct lw_rwlock *l)
 {
+    if (__builtin_expect(lw__rw_own.sections, 0))
+        return false;
     __atomic_store_n(&l->writer, 0, __ATOMIC_RELAXED);
     plain_write_unlock(l);
+    return true;
 }
 
 #endif

@@ -6,6 +6,9 @@
 #include "../common/environment.h"
 #include "../srcu/membarrier.h"
 
+#define LW__SLICE_WITHOUT_AREAS
+#include <linewright/slice.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -366,6 +369,30 @@ int lw__rw_read_unlock_slow(struct lw_rwlock *l)
 
 /* ---- writers ---- */
 
+/* The section of a writer that has entered, for a time slice extension: until it has released the lock. A thread ends as many as it began, whatever the
+ * setting says by then; which of its locks an end is of makes no difference. */
+static __attribute__((noinline, cold)) int begin_section(void)
+{
+    lw__rw_own.sections++;
+    lw_slice_begin();
+    return 0;
+}
+
+/* Behind the release: it may give the CPU away. */
+static __attribute__((noinline, cold)) void end_section(void)
+{
+    lw__rw_own.sections--;
+    lw_slice_end();
+}
+
+static __attribute__((noinline, cold)) int unlock_section(struct lw_rwlock *l)
+{
+    __atomic_store_n(&l->writer, 0, __ATOMIC_RELAXED);
+    plain_write_unlock(l);
+    end_section();
+    return 0;
+}
+
 /* Ends the bias and waits for the marked readers, holding the plain lock for writing. 0, -EBUSY, -ETIMEDOUT, or membarrier's error:
  * then the lock is as before. -EAGAIN: readers go first, and some are inside; later ones count in the plain lock. */
 static int make_way(struct lw_rwlock *l, const struct limit *limit)
@@ -391,6 +418,12 @@ static int make_way(struct lw_rwlock *l, const struct limit *limit)
     return error ? -EAGAIN : 0;
 }
 
+static int enters(struct lw_rwlock *l)
+{
+    has_entered(l, own_id());
+    return asks_for_slices() ? begin_section() : 0;
+}
+
 /* `error`: what a try for the plain lock returned. */
 static __attribute__((noinline)) int write_by_waiting(struct lw_rwlock *l, const struct limit *limit, int error)
 {
@@ -407,7 +440,7 @@ static __attribute__((noinline)) int write_by_waiting(struct lw_rwlock *l, const
             error = -ETIMEDOUT;
     } while (error == -EAGAIN);
     if (!error)
-        has_entered(l, own_id());
+        enters(l);
     waits_no_more(self);
     return error;
 }
@@ -419,9 +452,7 @@ static int write_lock(struct lw_rwlock *l, const struct limit *limit)
         return -EDEADLK;
     if (error ? limit->ns != 0 : !may_enter_at_once(l))
         return write_by_waiting(l, limit, error);
-    if (!error)
-        has_entered(l, own_id());
-    return error;
+    return error ? error : enters(l);
 }
 
 int lw_rwlock_write_lock(struct lw_rwlock *l)
@@ -446,8 +477,7 @@ int lw_rwlock_write_unlock(struct lw_rwlock *l)
 {
     if (__atomic_load_n(&l->writer, __ATOMIC_RELAXED) != own_id())
         return -EPERM;
-    quick_write_unlock(l);
-    return 0;
+    return quick_write_unlock(l) ? 0 : unlock_section(l);
 }
 
 /* Of a lock that was not biased when the caller looked: most likely plain. */
@@ -465,6 +495,8 @@ int lw_rwlock_downgrade(struct lw_rwlock *l)
     __atomic_store_n(&l->writer, 0, __ATOMIC_RELAXED);
     plain_downgrade(l);
     now_holds(l);
+    if (__builtin_expect(lw__rw_own.sections, 0))
+        end_section();
     return 0;
 }
 

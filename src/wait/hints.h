@@ -39,6 +39,7 @@ struct lw__wait_choice {
     uint32_t backoff; /* enum lw_backoff_kind; LW_BACKOFF_DEFAULT: each object's own */
     uint32_t cap_ns;  /* 0: each object's own */
     uint32_t park_ns;
+    uint32_t slices; /* 1: sections of locks ask for time slice extensions, and the thread that chose has them */
 };
 extern struct lw__wait_choice lw__wait_choice __attribute__((visibility("hidden")));
 

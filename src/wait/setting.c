@@ -6,6 +6,9 @@
 #include "../common/environment.h"
 #include "../common/items.h"
 
+#define LW__SLICE_WITHOUT_AREAS
+#include <linewright/slice.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -16,6 +19,7 @@ struct lw__wait_choice lw__wait_choice = {.park_ns = LW__PARK_NS};
 /* Where the choice came from, for lw_wait_describe(). */
 static const char *origin = "LINEWRIGHT_WAIT has not been read yet";
 static char setting[80] = "auto";
+static const char *extensions; /* what lw_slice_available() said; NULL: not asked for */
 
 static const char *const backoff_names[] = {"default", "none", "linear", "exponential"};
 
@@ -35,7 +39,7 @@ struct reading {
     unsigned hint;
     uint32_t times;
     struct lw__wait_choice choice;
-    bool has_times, has_backoff, has_cap, has_park;
+    bool has_times, has_backoff, has_cap, has_park, has_slice;
 };
 
 /* A number of 1 to 10 digits; false for anything else and above `most`. */
@@ -95,6 +99,10 @@ static const char *take_assignment(struct piece name, struct piece value, struct
 static const char *take_hint(struct piece item, struct reading *r)
 {
     const char *star = memchr(item.start, '*', item.length);
+    if (piece_is(item, "slice")) {
+        r->choice.slices = 1;
+        return again(&r->has_slice);
+    }
     struct piece name = {item.start, star ? (size_t)(star - item.start) : item.length};
     if (r->hint != LW__HINT_AUTO)
         return "is a second hint";
@@ -134,7 +142,7 @@ static size_t list_hints(char *text, size_t size, bool all)
 
 static int parse(const char *text, struct reading *r, char *error, size_t size)
 {
-    char allowed[240], hints[80];
+    char allowed[250], hints[80];
     *r = (struct reading){.times = 1, .choice = {.park_ns = LW__PARK_NS}};
     if (!text || text[0] == '\0' || strcmp(text, "auto") == 0)
         return 0;
@@ -145,7 +153,7 @@ static int parse(const char *text, struct reading *r, char *error, size_t size)
         list_hints(hints, sizeof(hints), true);
         snprintf(allowed, sizeof(allowed),
                  "allowed: auto, or a comma list of a hint (%s) or HINT*1 to HINT*1000, backoff=none|linear|exponential, "
-                 "cap=1 to cap=%u, park=0 to park=%u",
+                 "cap=1 to cap=%u, park=0 to park=%u, slice",
                  hints, lw_wait_tick_ns(), PARK_AT_MOST);
         return refuse_piece(error, size, item_at(at), wrong, allowed);
     }
@@ -175,6 +183,8 @@ static int adopt(const char *text, const char *whence, char *error, size_t size)
     __atomic_store_n(&lw__wait_choice.backoff, r.choice.backoff, __ATOMIC_RELAXED);
     __atomic_store_n(&lw__wait_choice.cap_ns, r.choice.cap_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&lw__wait_choice.park_ns, r.choice.park_ns, __ATOMIC_RELAXED);
+    extensions = NULL;
+    __atomic_store_n(&lw__wait_choice.slices, r.choice.slices && lw_slice_available(&extensions), __ATOMIC_RELAXED);
     lw__forget_round();
     snprintf(setting, sizeof(setting), "%s", text && text[0] ? text : "auto");
     origin = whence;
@@ -184,6 +194,11 @@ static int adopt(const char *text, const char *whence, char *error, size_t size)
 int lw_wait_set(const char *text, char *error, size_t size)
 {
     return adopt(text, "lw_wait_set()", error, size);
+}
+
+bool lw_wait_slices(void)
+{
+    return __atomic_load_n(&lw__wait_choice.slices, __ATOMIC_RELAXED);
 }
 
 size_t lw_wait_describe(char *buffer, size_t size)
@@ -196,16 +211,20 @@ size_t lw_wait_describe(char *buffer, size_t size)
     if (cap)
         snprintf(longest, sizeof(longest), " up to %u ns", cap);
     list_hints(hints, sizeof(hints), false);
-    return (size_t)snprintf(buffer, size, "%s%s, back-off %s%s, asleep after %u ns, by setting '%s' (%s); this CPU has %s",
+    return (size_t)snprintf(buffer, size,
+                            "%s%s, back-off %s%s, asleep after %u ns%s%s, by setting '%s' (%s); this CPU has %s",
                             lw__hint_name(lw__wait_hint(word)), many, backoff_names[kind], longest, lw__wait_choice.park_ns,
-                            setting, origin, hints);
+                            !extensions        ? ""
+                            : lw_wait_slices() ? ", "
+                                               : ", no time slice extensions: ",
+                            extensions ? extensions : "", setting, origin, hints);
 }
 
 /* As soon as src/atomic/policy.c reads its own. */
 __attribute__((constructor(101))) static void read_environment(void)
 {
     const char *text = secure_getenv("LINEWRIGHT_WAIT");
-    char line[400];
+    char line[500];
     if (adopt(text, text ? "LINEWRIGHT_WAIT" : "LINEWRIGHT_WAIT is not set", line, sizeof(line)) != 0) {
         fprintf(stderr, "linewright: LINEWRIGHT_WAIT: %s; auto is used\n", line);
         adopt(NULL, "LINEWRIGHT_WAIT was refused", line, sizeof(line));

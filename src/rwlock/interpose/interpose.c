@@ -160,8 +160,7 @@ EXPORTED int pthread_rwlock_unlock(pthread_rwlock_t *p)
         return is_plain(l) && quick_read_unlock(l) ? 0 : -lw_rwlock_read_unlock(l);
     if (writer != lw__rw_own.id)
         return EPERM;
-    quick_write_unlock(l);
-    return 0;
+    return quick_write_unlock(l) ? 0 : -lw_rwlock_write_unlock(l);
 }
 
 /* ---- time limits ---- */

@@ -15,7 +15,34 @@ class Protocol(NamedTuple):
     scenario: str
 
 
+SLICES = "time slices: two writers, the setting changes"
 PROTOCOLS = [
+    Protocol(
+        "rwlock",
+        "src/rwlock/quick.h",
+        "a release ends no section",
+        [
+            (
+                "        return false;\n    __atomic_store_n(&l->writer",
+                "        ;\n    __atomic_store_n(&l->writer",
+            )
+        ],
+        SLICES,
+    ),
+    Protocol(
+        "rwlock",
+        "src/rwlock/rwlock.c",
+        "a writer that becomes a reader goes on asking",
+        [("    if (__builtin_expect(lw__rw_own.sections, 0))\n        end_section();\n", "")],
+        SLICES,
+    ),
+    Protocol(
+        "rwlock",
+        "src/rwlock/rwlock.c",
+        "a release ends a section that it did not begin",
+        [("return quick_write_unlock(l) ? 0 : unlock_section(l);", "return unlock_section(l);")],
+        SLICES,
+    ),
     Protocol(
         "rwlock",
         "src/rwlock/quick.h",

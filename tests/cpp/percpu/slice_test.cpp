@@ -6,7 +6,9 @@
 //   LW_FIELDS=33                            what the auxiliary vector says of the area
 //   LW_REASON=…                             part of the sentence that says why there are none
 #include <linewright/percpu.h>
+#include <linewright/rwlock.h>
 #include <linewright/slice.h>
+#include <linewright/wait.h>
 
 #include <gtest/gtest.h>
 
@@ -42,6 +44,8 @@ constexpr uint32_t available_flag = 1u << 4, enabled_flag = 1u << 5;
 thread_local char *area;
 std::atomic<int> enabled{0}, yields{0}; // system calls of either kind
 bool refuse; // the next prctl
+lw_rwlock lock = LW_RWLOCK_INIT, other_lock = LW_RWLOCK_INIT;
+unsigned held_at_yield;
 
 uint32_t flags() {
     uint32_t found;
@@ -103,6 +107,7 @@ long __wrap_syscall(long number, ...) {
     }
     if (number == 471) {
         yields++;
+        held_at_yield += lock.state != 0;
         revoke();
         errno = ENOSYS;
         return 1;
@@ -384,6 +389,178 @@ TEST_F(Granting, a_guard_ends_with_its_scope_and_by_an_exception) {
     EXPECT_EQ(yields, 1);
 }
 
+// The library's own locks by LINEWRIGHT_WAIT=slice.
+struct Locks : Granting {
+    void SetUp() override {
+        Granting::SetUp();
+        if (IsSkipped())
+            return;
+        choose("slice");
+        ASSERT_TRUE(lw_wait_slices());
+        held_at_yield = 0;
+    }
+    void TearDown() override {
+        Granting::TearDown();
+        EXPECT_EQ(held_at_yield, 0u);
+        EXPECT_EQ(lw_wait_set("auto", nullptr, 0), 0);
+        EXPECT_FALSE(lw_wait_slices());
+    }
+    static void choose(const char *text) { ASSERT_EQ(lw_wait_set(text, nullptr, 0), 0); }
+    static void take(lw_rwlock &l) { ASSERT_EQ(lw_rwlock_write_lock(&l), 0); }
+    static void release(lw_rwlock &l) { ASSERT_EQ(lw_rwlock_write_unlock(&l), 0); }
+    // In a thread that holds the lock.
+    template <class Meanwhile> static void beside_another(Meanwhile meanwhile) {
+        std::atomic<bool> has{false}, over{false};
+        std::thread holder([&] {
+            take(lock);
+            has = true;
+            while (!over)
+                std::this_thread::yield();
+            release(lock);
+        });
+        while (!has)
+            std::this_thread::yield();
+        meanwhile();
+        over = true;
+        holder.join();
+    }
+};
+
+TEST_F(Locks, a_writer_asks_until_it_has_released_the_lock) {
+    const auto asks = [](int taken) {
+        EXPECT_EQ(taken, 0);
+        EXPECT_EQ(control()[0], 1);
+        release(lock);
+        EXPECT_EQ(control()[0], 0);
+        EXPECT_EQ(yields, 0);
+    };
+    asks(lw_rwlock_write_lock(&lock));
+    asks(lw_rwlock_try_write(&lock));
+    asks(lw_rwlock_write_lock_timeout(&lock, 1));
+    lock.biased = LW__RW_BIASED; // a barrier, and a look at every mark
+    asks(lw_rwlock_write_lock(&lock));
+    take(lock);
+    grant();
+    release(lock);
+    EXPECT_EQ(yields, 1);
+}
+
+TEST_F(Locks, who_does_not_get_the_lock_asks_for_nothing) {
+    beside_another([] {
+        EXPECT_EQ(lw_rwlock_try_write(&lock), -EBUSY);
+        EXPECT_EQ(lw_rwlock_write_lock_timeout(&lock, 1000), -ETIMEDOUT);
+        EXPECT_EQ(control()[0], 0);
+    });
+    take(lock);
+    EXPECT_EQ(lw_rwlock_write_lock(&lock), -EDEADLK);
+    release(lock);
+}
+
+TEST_F(Locks, readers_ask_for_nothing_and_a_writer_that_becomes_one_no_longer) {
+    ASSERT_EQ(lw_rwlock_read_lock(&lock), 0);
+    EXPECT_EQ(control()[0], 0);
+    ASSERT_EQ(lw_rwlock_read_unlock(&lock), 0);
+    take(lock);
+    ASSERT_EQ(lw_rwlock_downgrade(&lock), 0);
+    EXPECT_EQ(control()[0], 0);
+    ASSERT_EQ(lw_rwlock_read_unlock(&lock), 0);
+}
+
+TEST_F(Locks, the_last_of_nested_locks_gives_back) {
+    take(lock);
+    take(other_lock);
+    grant();
+    release(lock);
+    EXPECT_EQ(yields, 0);
+    EXPECT_EQ(control()[1], 1);
+    release(other_lock);
+    EXPECT_EQ(yields, 1);
+    lw_slice_begin();
+    take(lock);
+    release(lock);
+    EXPECT_EQ(control()[0], 1) << "a section of the program's around it";
+    lw_slice_end();
+}
+
+TEST_F(Locks, a_setting_that_changes_meanwhile_leaves_no_section_open) {
+    take(lock);
+    choose("auto");
+    take(other_lock);
+    release(other_lock);
+    EXPECT_EQ(control()[0], 0);
+    release(lock);
+    take(lock);
+    EXPECT_EQ(control()[0], 0);
+    choose("none,slice");
+    take(other_lock);
+    EXPECT_EQ(control()[0], 1);
+    release(lock);
+    EXPECT_EQ(control()[0], 0);
+    release(other_lock);
+    take(lock);
+    EXPECT_EQ(control()[0], 1);
+    release(lock);
+}
+
+TEST_F(Locks, another_thread_ends_no_section_of_the_holder) {
+    beside_another([] {
+        EXPECT_EQ(lw_rwlock_write_unlock(&lock), -EPERM);
+        EXPECT_EQ(control()[0], 0);
+    });
+    take(lock);
+    std::thread([] { EXPECT_EQ(lw_rwlock_write_unlock(&lock), -EPERM); }).join();
+    EXPECT_EQ(control()[0], 1);
+    grant();
+    release(lock);
+    EXPECT_EQ(yields, 1);
+}
+
+TEST_F(Locks, a_holder_that_slept_gives_nothing_back) {
+    take(lock);
+    grant();
+    revoke(); // as any system call does
+    take(other_lock);
+    EXPECT_EQ(control()[0], 1) << "asked anew, since what was granted has ended";
+    release(other_lock);
+    EXPECT_EQ(control()[0], 0);
+    release(lock);
+    EXPECT_EQ(yields, 0);
+}
+
+TEST_F(Locks, a_handler_that_reads_leaves_the_section_open) {
+    std::signal(SIGUSR1, [](int) {
+        handled += lw_rwlock_try_read(&other_lock) == 0 && lw_rwlock_read_unlock(&other_lock) == 0;
+        lw_slice_begin();
+        lw_slice_end();
+    });
+    handled = 0;
+    take(lock);
+    raise(SIGUSR1);
+    EXPECT_EQ(handled, 1u);
+    EXPECT_EQ(control()[0], 1);
+    release(lock);
+}
+
+TEST_F(Locks, a_child_of_fork_ends_the_section_of_its_own) {
+    take(lock);
+    const pid_t child = fork();
+    if (child == 0) {
+        grant();
+        release(lock);
+        const bool once = yields == 1;
+        take(lock);
+        const bool asks = control()[0] == 1;
+        release(lock);
+        _exit(once && asks && control()[0] == 0 && lw__slice.inner == 0 ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(control()[0], 1);
+    release(lock);
+    EXPECT_EQ(yields, 0);
+}
+
 TEST(Without, the_program_runs_and_is_told_once) {
     if (granting())
         GTEST_SKIP() << "this kernel has them";
@@ -408,6 +585,28 @@ TEST(Without, the_program_runs_and_is_told_once) {
     EXPECT_EQ(yields, 0);
     EXPECT_EQ(enabled, refusing ? 2 : 0) << "nothing is asked of a kernel that has none";
     EXPECT_EQ(lw__slice.control, lw__slice.none);
+}
+
+TEST(Without, locks_do_nothing_and_the_description_says_why) {
+    if (granting())
+        GTEST_SKIP() << "this kernel has them";
+    char text[600];
+    const char *why = nullptr;
+    ASSERT_EQ(lw_wait_set("slice", nullptr, 0), 0);
+    ASSERT_FALSE(lw_slice_available(&why));
+    EXPECT_FALSE(lw_wait_slices());
+    lw_wait_describe(text, sizeof text);
+    EXPECT_NE(std::strstr(text, (", no time slice extensions: " + std::string(why) + ", by setting 'slice'").c_str()),
+              nullptr)
+        << text;
+    ASSERT_EQ(lw_rwlock_write_lock(&lock), 0);
+    if (area) {
+        EXPECT_EQ(control()[0], 0);
+    }
+    ASSERT_EQ(lw_rwlock_write_unlock(&lock), 0);
+    ASSERT_EQ(lw_wait_set("auto", nullptr, 0), 0);
+    lw_wait_describe(text, sizeof text);
+    EXPECT_EQ(std::strstr(text, "time slice"), nullptr) << text;
 }
 
 } // namespace

@@ -38,6 +38,11 @@ static void biased_writers_first(void) {
     lock.__data.__flags = PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP;
 }
 
+static void in_slices(void) {
+    plain_lock();
+    lw__wait_choice.slices = 1;
+}
+
 /* ---- threads ---- */
 
 static void known(void) {
@@ -62,7 +67,9 @@ static void tries_to_read(void) {
 
 static void change(void) {
     data++;
+    rc11_check(rc11_sections == lw__wait_choice.slices, "a section asks where the setting says so");
     RIGHT(pthread_rwlock_unlock(&lock));
+    rc11_check(!rc11_sections, "and has ended");
 }
 
 static void writes(void) {
@@ -110,6 +117,7 @@ struct rc11_scenario rc11_scenarios[] = {
      .begin = plain_lock,
      .cut = often,
      .time = true},
+    {.name = "time slices: writer, try of a writer", .run = {writes, tries_to_write}, .begin = in_slices, .cut = often},
     {.name = "biased: reader, writer", .run = {reads, writes}, .begin = biased, .cut = often},
     {.name = "biased: reader, try of a writer", .run = {reads, tries_to_write}, .begin = biased, .cut = often},
     {.name = "biased, writers first: reader, writer", .run = {reads, writes}, .begin = biased_writers_first, .cut = often},
@@ -124,5 +132,6 @@ void lw__rw_count_revocation(struct lw_rwlock *l) { (void)l; }
 void count_lock(const struct lw_rwlock *l, enum counted what, void *where) { (void)l, (void)what, (void)where; }
 void count_begins(const struct lw_rwlock *l, void *where) { (void)l, (void)where; }
 void *next_function(const char *name) { return (void)name, NULL; }
+struct lw__wait_choice lw__wait_choice;
 void lw__check_interface(unsigned interface) { (void)interface; }
 void lw__percpu_pin(const void *here) { (void)here; }

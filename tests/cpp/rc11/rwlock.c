@@ -46,6 +46,11 @@ static void chunk_there(void) {
     }
 }
 
+static void in_slices(void) {
+    chunk_there();
+    lw__wait_choice.slices = 1;
+}
+
 static void has_marks(void) { lw__rw_self = marks[rc11_me()]; }
 
 static void biased(void) {
@@ -385,6 +390,31 @@ static void writes_quickly(void) {
         quick_write_unlock(&lock);
     }
 }
+
+/* ---- time slice extensions ---- */
+
+static void are_open(unsigned sections, const char *what) {
+    rc11_check(rc11_sections == sections && lw__rw_own.sections == sections, what);
+}
+
+/* The setting may change at any moment. */
+static void writes_in_sections(void) {
+    int error = lw_rwlock_try_write(&lock);
+    rc11_check(!error || error == -EBUSY, "a try");
+    if (!error)
+        RIGHT(lw_rwlock_downgrade(&lock));
+    are_open(0, "of who has tried, and of a reader");
+    if (!error)
+        RIGHT(lw_rwlock_read_unlock(&lock));
+    RIGHT(lw_rwlock_write_lock(&lock));
+    data++;
+    rc11_check(rc11_sections <= 1, "of a writer");
+    are_open(rc11_sections, "counted");
+    RIGHT(lw_rwlock_write_unlock(&lock));
+    are_open(0, "of who is out");
+}
+
+static void asks_no_more(void) { __atomic_store_n(&lw__wait_choice.slices, 0, __ATOMIC_RELAXED); }
 
 /* ---- marks that pass to the next thread, and further ones ---- */
 
@@ -763,11 +793,16 @@ struct rc11_scenario rc11_scenarios[] = {
      .run = {starves, waits_beside_it, lets_others_in},
      .begin = one_starves,
      .cut = often},
+    {.name = "time slices: two writers, the setting changes",
+     .run = {writes_in_sections, write_once, asks_no_more},
+     .begin = in_slices,
+     .cut = often},
     {.name = "fork inside, a thread of the child", .run = {forks_inside, takes_marks_in_the_child}, .begin = biased},
 };
 const size_t rc11_count = sizeof rc11_scenarios / sizeof *rc11_scenarios;
 
 /* Every file that includes percpu.h calls these at load; a lock uses nothing of them. */
+struct lw__wait_choice lw__wait_choice;
 void lw__check_interface(unsigned interface) { (void)interface; }
 
 void lw__percpu_pin(const void *here) { (void)here; }

@@ -6,6 +6,7 @@
  *   lw_thread_word_inc…()             assembly, one instruction, so no signal can interrupt it; on x86 what comes before a store is
  *                                     performed before it (release), and a locked instruction is a full barrier
  *   system calls, clock, mmap         the engine's: futexes check the word and sleep, membarrier is a fence in every thread, memory is zeroed
+ *   lw_slice_begin(), lw_slice_end()  counts of the thread's own: no other thread reads the bytes that they store to
  *   pthread_key_create() and others   thread ends are called by the scenarios
  *
  * In no scenario, each for its reason:
@@ -45,6 +46,11 @@ static inline void lw_thread_word_inc_full(unsigned long *word) {
     lw_thread_word_inc(word);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
+
+#define LINEWRIGHT_SLICE_H
+static __thread unsigned rc11_sections;
+static inline void lw_slice_begin(void) { rc11_sections++; }
+static inline void lw_slice_end(void) { rc11_sections--; }
 
 #define syscall rc11_syscall
 #define clock_gettime rc11_clock_gettime

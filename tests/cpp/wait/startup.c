@@ -59,6 +59,10 @@ int main(int argc, char **argv) {
     else if (!strcmp(name, "usual"))
         expect(lw_wait_word != 0 && strstr(line, "*4, back-off default up to 900 ns, asleep after 20000 ns") != NULL,
                "the setting is in force", line);
+    else if (!strcmp(name, "slices"))
+        expect(lw_wait_word == 0 && strstr(line, "time slice extensions") &&
+                   strstr(line, "up to 900 ns, asleep after 20000 ns, "),
+               "the usual hint, and what there is of extensions", line);
     else if (strcmp(name, "lacks") != 0)
         expect(lw_wait_word == 0 && strstr(line, "by setting 'auto'") != NULL, "auto", line);
     return failures != 0;

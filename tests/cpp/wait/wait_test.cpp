@@ -255,6 +255,8 @@ TEST_F(Wait, settings_that_are_wrong_are_named_with_what_is_allowed) {
         {"backoff=quadratic", "'backoff=quadratic' is no kind of back-off"},
         {"backoff=none,backoff=none", "stands there twice"},
         {"hint=" + usual, "is unknown"},
+        {"slice,cap=5,slice", "'slice' stands there twice"},
+        {"slice*2", "is no hint"},
         {",", "'' is an empty item"},
         {usual + ",", "'' is an empty item"},
         {" " + usual, "is no hint of this architecture"},

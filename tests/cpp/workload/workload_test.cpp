@@ -434,7 +434,6 @@ TEST(Requests, ThatAreWrongSayWhatWhereAndWhatIsAllowed) {
     expect(refused({.kind = "mcs", .long_hold = "2s"}), "--long-hold", "out of range");
     expect(refused({.kind = "handoff", .long_hold = "1ms"}), "--long-hold", "");
     expect(refused({.kind = "handoff", .threads = 1}), "--threads", "second thread");
-    expect(refused({.kind = "hash-bucket", .slices = true}), "--slices", "without system calls");
 }
 
 TEST(Requests, GetWhatTheyAskFor) {

@@ -203,13 +203,14 @@ def test_a_wrong_hint_runs_nothing_and_another_is_named(run) -> None:
 
 
 def test_competitors_and_slices_are_said(run) -> None:
-    words = ("spinlock", "--critical", "50us", "--duration", "50ms", "--competitors", "--slices")
-    found = as_json(run(*words, "--json"))
+    words = ("spinlock", "--critical", "50us", "--duration", "50ms", "--competitors")
+    found = as_json(run(*words, "--json", env={"LINEWRIGHT_WAIT": "slice"}))
     assert found["competitors"]["cpus"] == sorted(os.sched_getaffinity(0))
     assert {"voluntary", "involuntary"} <= found["switches"].keys()
-    assert "on request" in found["slices"]["answer"] or found["slices"]["granted"] == 0
+    assert ("extensions, on request," in found["wait"]) == ("slices" in found)
+    assert "time slice extensions" in found["wait"]
     text = run(*words).stdout
-    assert "  competing   a thread on each of CPU " in text and "  slices      " in text
+    assert "  competing   a thread on each of CPU " in text and "  slices      " not in text
     assert re.search(r"switches +\d+ voluntary, \d+ involuntary; the holder lost its CPU", text)
 
 

@@ -12,6 +12,7 @@ import platform
 import re
 import shlex
 import signal
+import struct
 import sys
 import threading
 from pathlib import Path
@@ -722,6 +723,27 @@ def test_wrong_requests_are_one_line(command, words, messages):
     said = command.refused("trial", *words)
     assert all(message in said for message in messages), said
     assert not list(command.directory.glob("*.jsonl"))
+
+
+def test_slices_are_refused_before_anything_runs_where_the_kernel_has_none(command):
+    vector = Path("/proc/self/auxv").read_bytes()
+    if not trial_place.lacks_slices(vector):
+        pytest.skip("this kernel has time slice extensions, or may")
+    given = ("--env", "LINEWRIGHT_WAIT=auto", "--env", "LINEWRIGHT_WAIT=pause,slice")
+    said = command.refused("trial", *given, "--", "touch", "seen")
+    assert "not available on this kernel: time slice extensions (LINEWRIGHT_WAIT=pause,s" in said
+    assert not list(command.directory.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("fields", "lacks"),
+    [({27: 33}, False), ({27: 32}, True), ({27: 28}, True), ({}, True)],
+)
+def test_the_auxiliary_vector_tells_whether_a_kernel_has_slices(fields, lacks):
+    words = {6: 4096, **fields, 0: 0}.items()
+    assert trial_place.lacks_slices(b"".join(struct.pack("<QQ", *w) for w in words)) == lacks
+    narrow = b"".join(struct.pack("<II", *word) for word in words)
+    assert not trial_place.lacks_slices(narrow + b"\0" * (len(narrow) % 16))
 
 
 @on_x86
