@@ -102,9 +102,9 @@ def near_far(contexts: Mapping[str, Context], summaries: Iterable[Summary]) -> l
         told = judged_near_or_far(s.cell) and architecture_of(s.arch).far_atomics
         if told and s.usable and s.of_launches("issue_ns"):
             made, where = made_of(s.cell.form), (s.machine_id, _cpu(s), s.cell.width_bits)
-            if made.prefetch:
+            if made.prefetch in REFERENCE_PREFETCHES:
                 behind.setdefault((*where, made.base), []).append(s)
-            else:
+            elif not made.prefetch:
                 cells.setdefault((*where, made.base), s)
     answers = []
     for key, s in cells.items():

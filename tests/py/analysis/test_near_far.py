@@ -9,6 +9,9 @@ import pytest
 
 from linewright.analysis import summarise
 from linewright.analysis.loading import by_id, near_far, place
+from linewright.forms import learn
+from linewright.say.machine_document import documents
+from linewright.schema import FormParts
 from support.analysis_samples import cell, contexts_of, record
 from support.said import verdict
 
@@ -96,6 +99,19 @@ def test_loops_per_cpu_and_wide_forms_are_never_judged(form):
 
 def test_a_form_without_its_prefetched_twin_is_not_judged():
     assert classes(run({"stadd": 63.0, "prfm_strm_ldadd": 4.0})) == {}
+
+
+def test_only_a_prefetch_of_arm64_is_a_reference_with_a_context_or_without():
+    newer = {"prefetch": "prefetchw", "instruction": "STADD", "reach": "near_or_far"}
+    learn("prefetchw_stadd", FormParts(base="stadd", **newer))
+    records = run({"stadd": 63.65, "prefetchw_stadd": 3.97})
+    contexts = contexts_of(records)
+    assert classes(records) == {}
+    for known in (contexts, []):
+        for summarised in (contexts, []):
+            assert documents(summarise(summarised, records), known, "evidence")
+    with_reference = run({"stadd": 63.65, "prefetchw_stadd": 3.97, "prfm_keep_stadd": 4.0})
+    assert {form: c.where for form, c in classes(with_reference).items()} == {"stadd": "far"}
 
 
 def test_a_form_that_is_far_behind_its_prefetch_says_nothing_of_others():
