@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from linewright.analysis.comparison import Comparison, Judgement, Side, holm, judge, side_of
+from linewright.analysis.comparison import Comparison, Judgement, Side, holm, side_of
 from linewright.analysis.contrast import Scale, paired_t
 from linewright.analysis.questions import QUESTIONS, Candidates, ask, candidates
 from linewright.analysis.summary import Summary, figure_of, grouped, machines_of
@@ -156,11 +156,10 @@ def total_rate_loss(
     operations per µs of all threads with the default and with the form, where those with the form
     are shown to be fewer; corrected over all such forms."""
     found = [paired_t(*(s.of_launches("total_mops") for s in pair)) for pair in cheaper]
-    alpha = QUESTIONS["forms"].alpha
     return {
         (form.id, default.id): (default.total_mops, form.total_mops)
         for (form, default), c, p in zip(cheaper, found, holm(found), strict=True)
-        if judge(c, p, alpha=alpha, same=0.0).cheaper
+        if QUESTIONS["forms"].judge(c, p, same=0.0).cheaper
     }
 
 

@@ -25,7 +25,6 @@ from linewright.analysis.comparison import (
     Judgement,
     compared,
     holm,
-    judge,
     side_of,
 )
 from linewright.analysis.contrast import Contrast, cost_ratio, paired_t
@@ -127,8 +126,8 @@ def _core(s: Summary, beside: Summary, cycle_ns: float) -> CoreClass:
         if (reference := references.get(key)) and min(own[3], reference[3]) >= FEWEST_WINDOWS
     ]
     counts = Counter(c.where for c in lines)
-    where, ratio, asked = "undecided", cost_ratio(s, beside), QUESTIONS["near"]
-    judgement = judge(ratio, ratio and ratio.p, alpha=asked.alpha, same=asked.same.share)
+    where, ratio = "undecided", cost_ratio(s, beside)
+    judgement = QUESTIONS["near"].judge(ratio, ratio and ratio.p)
     if ratio is not None and ratio.enough(FEWEST_LAUNCHES):
         own = s.of_launches("issue_ns")
         shared = [ns for launch, ns in beside.of_launches("issue_ns").items() if launch in own]
@@ -277,10 +276,9 @@ def _judgements(
     pairs: Iterable[tuple[str, Contrast | None]], question: str
 ) -> Iterator[tuple[str, Judgement]]:
     """The answers of one question, by the ids that were given with the contrasts."""
-    asked = QUESTIONS[question]
     rows = [(i, c) for i, c in pairs if c and c.enough(FEWEST_LAUNCHES)]
     for (i, c), p in zip(rows, holm(c for _, c in rows), strict=True):
-        yield i, judge(c, p, alpha=asked.alpha, same=asked.same.share)
+        yield i, QUESTIONS[question].judge(c, p)
 
 
 def _coarse(summary: Summary, contexts: Mapping[str, Context]) -> bool:

@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from linewright.analysis.comparison import Comparison, Side, compared, judge, side_of
+from linewright.analysis.comparison import Comparison, Side, compared, side_of
 from linewright.analysis.contrast import Contrast
 from linewright.analysis.control import (
     Floor,
@@ -323,10 +323,10 @@ def _over_one_atomic(
         [contrast_of(own, base, "issue") for own, base in pairs],
         [noise_group_of(own.cell) for own, _ in pairs],
     )
-    shared, asked, answers = {a.ids: a.shown for a in known}, QUESTIONS["price"], {}
+    shared, answers = {a.ids: a.shown for a in known}, {}
     for (own, base), pooled in zip(pairs, found, strict=True):
         c = shared.get((own.id, base.id), pooled)
-        judgement = judge(c, c and c.p, alpha=asked.alpha, same=asked.same.share)
+        judgement = QUESTIONS["price"].judge(c, c and c.p)
         answers[own.id, base.id] = compared(judgement, "price", side_of(own), side_of(base))
     return answers
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -276,6 +277,15 @@ class Question(Struct, frozen=True, kw_only=True):
     percentiles: bool = False
     """Published percentiles are compared where nothing else is known."""
 
+    def judge(
+        self, contrast: Contrast | None, p: float | None, same: float | None = None, **more: Any
+    ) -> Judgement:
+        """A contrast by these rules; `same` where the tolerance is no plain share, `more` as of
+        `linewright.analysis.comparison.judge`."""
+        same = self.same.share if same is None else same
+        rules = {"alpha": self.alpha, "fewest": self.fewest, "count_small": self.count_small}
+        return judge(contrast, p, same=same, **rules, **more)
+
 
 COSTS = Tolerance(share=0.05, contended=0.10, ns=0.5)
 """Half a nanosecond is about two cycles."""
@@ -350,10 +360,7 @@ def ask(question: str, summaries: Sequence[Summary]) -> list[Comparison]:
     for (first, second), figure, c, p in zip(found, figures, contrasts, ps, strict=True):
         ns = second.exposed.median_ns if second.exposed else 0.0
         same = asked.same.of(figure, second.cell.contender == "same_line", ns)
-        judgement = judge(
-            c, p, alpha=asked.alpha, same=same, why=lacking(first, second), fewest=asked.fewest,
-            left=left,
-        )  # fmt: skip
+        judgement = asked.judge(c, p, same, why=lacking(first, second), left=left)
         if asked.percentiles and first.published and second.published:
             judgement = judge_percentiles(first, second)
         sides = side_of(first, figure), side_of(second, figure)

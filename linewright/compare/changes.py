@@ -22,7 +22,6 @@ from linewright.analysis.comparison import (
     Obstacle,
     compared,
     holm,
-    judge,
     left_open,
     side_of,
 )
@@ -180,7 +179,7 @@ def _exact_row(pair: _CellInBoth) -> Comparison:
         return _row(pair)
     asked = QUESTIONS["simulations"]
     same = asked.same.of(pair.figure)
-    judgement = judge(c, None, alpha=asked.alpha, same=same)
+    judgement = asked.judge(c, None, same)
     if c.over == "nothing":
         differs = "cheaper" if c.value < c.neutral else "slower"
         answer = "same" if abs(c.value - c.neutral) <= same else differs
@@ -287,7 +286,7 @@ def _row(
     asked = QUESTIONS[question]
     bound = replace(asked.same, share=same).of(pair.figure, ns=before.median_ns if before else 0.0)
     of_all = left[question] if left else 0
-    judgement = judge(c, p, alpha=asked.alpha, same=bound, why=why, left=of_all)
+    judgement = asked.judge(c, p, bound, why=why, left=of_all)
     return _of_cells(pair, judgement, question)
 
 
