@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
 
 from linewright.analysis import Summary, loading
 from linewright.analysis.comparison import (
@@ -19,7 +18,6 @@ from linewright.analysis.comparison import (
     compared,
     exactly,
     holm,
-    judge,
     left_open,
 )
 from linewright.analysis.contrast import Contrast, welch_t
@@ -73,28 +71,26 @@ def compare_boots(
     left, own = left_open(ps, QUESTIONS["boots"].alpha), iter(ps)
     session = baseline.sessions[0]
     names = [s.name for s in session.settings]
-    first, *sides = (
-        ComparedFile.of(
-            file.path, [s.name for s in file.sessions[0].settings], names, sessions=file.sessions
-        )
-        for file in files
-    )
-    compared_sides = [
-        replace(
-            side,
-            unlike=unlike,
-            few_boots=not all(pair.by_boot for pair in pairs),
-            failed={pair.setting: pair.failed for pair in pairs if any(pair.failed)},
-            rows=[_row(pair, session, next(own), left) for pair in pairs],
-        )
-        for side, unlike, pairs in zip(sides, apart, found, strict=True)
-    ]
+
+    def side(file: TrialFile, **more: Any) -> ComparedFile:
+        own = [s.name for s in file.sessions[0].settings]
+        return ComparedFile.of(file.path, own, names, sessions=file.sessions, **more)
+
     return ComparedFiles(
         higher_is_better=session.higher_is_better,
         unit=session.unit,
         same=QUESTIONS["boots"].same.share,
-        baseline=first,
-        others=compared_sides,
+        baseline=side(baseline),
+        others=[
+            side(
+                other,
+                unlike=unlike,
+                few_boots=not all(pair.by_boot for pair in pairs),
+                failed={pair.setting: pair.failed for pair in pairs if any(pair.failed)},
+                rows=[_row(pair, session, next(own), left) for pair in pairs],
+            )
+            for other, unlike, pairs in zip(others, apart, found, strict=True)
+        ],
         fail_above=options.fail_above,
         undecided_fails=options.undecided_fails,
     )
@@ -153,15 +149,13 @@ def _values(file: TrialFile, setting: str) -> list[list[float]]:
 
 def _row(pair: _SettingInBoth, session: Session, p: float | None, left: int) -> Comparison:
     c, a, b = pair.contrast, pair.before, pair.after
-    asked, why, obstacle = QUESTIONS["boots"], "", None
+    why, obstacle = "", None
     if c is None:
         fails = a is not None and b is None and pair.failed[1]
         why = "wrong" if fails else "not_comparable"
         obstacle = Obstacle("runs_fail" if fails else "few_runs")
-    judgement = judge(
-        c, p, alpha=asked.alpha, same=asked.same.share, why=why, fewest=asked.fewest,
-        count_small=asked.count_small, higher_is_better=session.higher_is_better, left=left,
-    )  # fmt: skip
+    better = {"higher_is_better": session.higher_is_better}
+    judgement = QUESTIONS["boots"].judge(c, p, why=why, left=left, **better)
     sides = (Side(id=pair.setting, form=pair.setting, ns=exactly(value)) for value in (b, a))
     return compared(judgement, "boots", *sides, "metric", obstacle)
 
@@ -235,26 +229,14 @@ def _records(
     same = tolerance.share if asked is None else asked
     rows = compare_cells(baseline.summaries, [other.summaries for other in others], contexts, same)
     ids = [s.id for s in baseline.summaries]
-    first, *sides = (
-        ComparedFile.of(
-            run.path,
+
+    def side(run: SummarisedRun, **more: Any) -> ComparedFile:
+        own, missed = (
             [s.id for s in run.summaries],
-            ids,
-            contexts=run.contexts,
-            missed=[s for s in run.summaries if s.model_error_range],
+            [s for s in run.summaries if s.model_error_range],
         )
-        for run in files
-    )
-    compared_sides = [
-        replace(
-            side,
-            unlike=unlike,
-            order=_order(baseline, other),
-            rows=found,
-            cycle_ns=cycles_of_two(baseline.contexts, other.contexts),
-        )
-        for side, other, unlike, found in zip(sides, others, apart, rows, strict=True)
-    ]
+        return ComparedFile.of(run.path, own, ids, contexts=run.contexts, missed=missed, **more)
+
     return ComparedFiles(
         higher_is_better=False,
         unit="ns",
@@ -262,8 +244,17 @@ def _records(
         same_ns=tolerance.ns,
         exact=exact,
         cells=[s.cell for s in baseline.summaries],
-        baseline=first,
-        others=compared_sides,
+        baseline=side(baseline),
+        others=[
+            side(
+                other,
+                unlike=unlike,
+                order=_order(baseline, other),
+                rows=found,
+                cycle_ns=cycles_of_two(baseline.contexts, other.contexts),
+            )
+            for other, unlike, found in zip(others, apart, rows, strict=True)
+        ],
         fail_above=options.fail_above,
         undecided_fails=options.undecided_fails,
     )
