@@ -232,20 +232,11 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     @property
     def id(self) -> str:
         """Canonical id: every field in a fixed order, then the parameters sorted by name."""
-        parts = [
-            self.operation,
-            self.form,
-            f"u{self.width_bits}",
-            self.order,
-            self.contender,
-            f"ci{self.contender_iters}",
-            f"{_UNITS[self.work][0]}{self.work_iters}",
-            self.placement,
-            f"l{self.lines}",
-            f"t{self.threads}",
-        ]
-        parts += [f"{key}={self.params[key]}" for key in sorted(self.params)]
-        return "/".join(parts)
+        what = f"{self.operation}/{self.form}/u{self.width_bits}/{self.order}"
+        work = f"{_UNITS[self.work][0]}{self.work_iters}"
+        where = f"{self.contender}/ci{self.contender_iters}/{work}/{self.placement}"
+        params = "".join(f"/{key}={self.params[key]}" for key in sorted(self.params))
+        return f"{what}/{where}/l{self.lines}/t{self.threads}{params}"
 
 
 class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

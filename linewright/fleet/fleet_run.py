@@ -72,10 +72,8 @@ class FleetRun:
         self.folder = folder
         self.members = [Member(host, folder / f"{host.name}.jsonl") for host in hosts]
         self.state = _open_folder(folder, list(options), resume)
-        known = {host.target for host in hosts}
-        self.state.outcomes = {
-            target: o for target, o in self.state.outcomes.items() if target in known
-        }
+        known, before = {host.target for host in hosts}, self.state.outcomes
+        self.state.outcomes = {target: o for target, o in before.items() if target in known}
         self.waiting = deque(member for member in self.members if not self._is_done(member))
         self.running: list[Member] = []
 
@@ -93,16 +91,12 @@ class FleetRun:
 
     @property
     def failed(self) -> dict[str, MeasureOutcome]:
-        return {
-            target: outcome
-            for target, outcome in self.state.outcomes.items()
-            if outcome.state != "done"
-        }
+        return {target: o for target, o in self.state.outcomes.items() if o.state != "done"}
 
     @property
-    def files(self) -> list[Path]:
+    def files(self) -> dict[Host, Path]:
         """Record files that hold something, in the order of the machines."""
-        return [member.file for member in self.members if member.file.exists()]
+        return {member.host: member.file for member in self.members if member.file.exists()}
 
     def run(
         self, jobs: int, limit_s: float, changed: Callable[[str], None], tick: Callable[[], None]
@@ -121,10 +115,8 @@ class FleetRun:
             finally:
                 self._kill()
             if interrupts.caught:
-                raise RunError(
-                    f"stopped by {interrupts.caught.name}; {self.ended} of {len(self.members)} "
-                    "machines were reached"
-                )
+                reached = f"{self.ended} of {len(self.members)} machines were reached"
+                raise RunError(f"stopped by {interrupts.caught.name}; {reached}")
 
     def _start(self, member: Member, selector: selectors.BaseSelector) -> None:
         where = ["--resume" if member.file.exists() else "--output", str(member.file)]
@@ -163,19 +155,15 @@ class FleetRun:
         """Remember how a machine's run ended, and say it."""
         self.running.remove(member)
         member.share = 1.0
-        late = "took longer than its budget allows, and was ended" if member.late else ""
-        outcome = (
-            MeasureOutcome("done")
-            if code == DONE
-            else MeasureOutcome("failed", late or member.last or exit_text(code), code)
-        )
+        took = f"{time.monotonic() - member.started:.0f} s"
+        outcome, how = MeasureOutcome("done"), f"done in {took}"
+        if code != DONE:
+            late = "took longer than its budget allows, and was ended" if member.late else ""
+            outcome = MeasureOutcome("failed", late or member.last or exit_text(code), code)
+            how = f"failed after {took}: {outcome.reason}"
         self.state.outcomes[member.host.target] = outcome
         self._remember()
-        took = f"{time.monotonic() - member.started:.0f} s"
-        changed(
-            f"{self.ended} of {len(self.members)}: {member.host.target} "
-            + (f"done in {took}" if code == DONE else f"failed after {took}: {outcome.reason}")
-        )
+        changed(f"{self.ended} of {len(self.members)}: {member.host.target} {how}")
 
     def _take(self, member: Member, line: str) -> None:
         share = _SHARE.match(line)
@@ -212,11 +200,9 @@ class FleetRun:
         """Write the state under another name and rename it: a kill leaves the old one or the new
         one."""
         path = self.folder / STATE
-        beside = path.with_suffix(".part")
+        beside, text = path.with_suffix(".part"), msgspec.json.encode(self.state)
         try:
-            beside.write_bytes(
-                msgspec.json.format(msgspec.json.encode(self.state), indent=1) + b"\n"
-            )
+            beside.write_bytes(msgspec.json.format(text, indent=1) + b"\n")
             os.replace(beside, path)
         except OSError as error:
             raise RunError(f"{path}: {error.strerror}") from None
@@ -229,35 +215,28 @@ def _open_folder(folder: Path, options: list[str], resume: bool) -> State:
         if path.exists() and resume:
             state = msgspec.json.decode(path.read_bytes(), type=State)
             if state.options != options:
-                raise UserError(
-                    f"{folder} was begun with {shlex.join(state.options) or 'no options'}",
-                    "--resume",
-                    "the same options go on with it; others need another folder",
-                )
+                what = f"{folder} was begun with {shlex.join(state.options) or 'no options'}"
+                allowed = "the same options go on with it; others need another folder"
+                raise UserError(what, "--resume", allowed)
             return state
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise UserError(
-                f"{folder} is not empty",
-                "--output",
-                "name a folder that is empty or does not exist",
-            )
+            allowed = "name a folder that is empty or does not exist"
+            raise UserError(f"{folder} is not empty", "--output", allowed)
     except msgspec.DecodeError as error:
         raise UserError(str(error), str(path), "expected what linewright measure wrote") from None
     except OSError as error:
-        raise UserError(
+        what, allowed = (
             f"cannot use {folder}: {error.strerror}",
-            "--output",
             "name a folder that can be written",
-        ) from None
+        )
+        raise UserError(what, "--output", allowed) from None
     return State(options=options)
 
 
 def incomplete(failed: dict[str, MeasureOutcome], count: int, go_on: str) -> RunError:
     """What is said where some machines have no, or not all, records."""
-    reasons = "; ".join(
-        f"{target}: {outcome.reason}" for target, outcome in list(failed.items())[:3]
-    )
+    reasons = "; ".join(f"{target}: {o.reason}" for target, o in list(failed.items())[:3])
     more = f"; and {len(failed) - 3} more" if len(failed) > 3 else ""
     return RunError(f"{len(failed)} of {count} machines failed ({reasons}{more}); {go_on}")
 

@@ -19,7 +19,7 @@ from scipy.spatial.distance import squareform
 from linewright import numbers
 from linewright.analysis.loading import load
 from linewright.analysis.questions import QUESTIONS
-from linewright.analysis.summary import Summary
+from linewright.analysis.summary import Summary, grouped
 from linewright.errors import one_line
 from linewright.fleet.fleet_run import MeasureOutcome
 from linewright.fleet.hosts import Host, distinct
@@ -55,7 +55,6 @@ class GroupCost(Struct, frozen=True):
     """What a kind of cell costs in one group: the median over machines and cells, in ns, and its
     ratio to the first group."""
 
-    kind: CellKind
     words: str
     values: list[float | None]
     """By group; None where no machine of the group has the kind."""
@@ -93,10 +92,10 @@ def kind_of(cell: Cell) -> CellKind:
 def group(machines: Sequence[FleetMachine]) -> Groups:
     """Complete linkage over the distance of `distances`: any two machines of a group are within the
     bound."""
-    ids, middle, half = _tables(machines)
-    kinds = {cell_id: kind_of(cell) for cell_id, cell in ids.items()}
+    cells, middle, half = _tables(machines)
     if len(machines) > 1:
-        tree = linkage(squareform(distances(middle, half, list(kinds.values()))), "complete")
+        apart = distances(middle, half, list(map(kind_of, cells)))
+        tree = linkage(squareform(apart), "complete")
         numbers = fcluster(tree, t=math.log1p(ALIKE), criterion="distance")
     else:
         numbers = np.ones(len(machines), dtype=int)
@@ -104,7 +103,7 @@ def group(machines: Sequence[FleetMachine]) -> Groups:
     members.sort(key=lambda found: (-len(found), found[0]))
     return Groups(
         [[machines[i] for i in found] for found in members],
-        _figures(ids, kinds, middle, members),
+        _figures(cells, middle, members),
     )
 
 
@@ -134,8 +133,8 @@ def distances(middle: np.ndarray, half: np.ndarray, kinds: Sequence[CellKind]) -
     return answer
 
 
-def _tables(machines: Sequence[FleetMachine]) -> tuple[dict[str, Cell], np.ndarray, np.ndarray]:
-    """Every cell by its id; logarithms of medians, and half-widths of their intervals, machine by
+def _tables(machines: Sequence[FleetMachine]) -> tuple[list[Cell], np.ndarray, np.ndarray]:
+    """Every cell once; logarithms of medians, and half-widths of their intervals, machine by
     cell."""
     ids: dict[str, Cell] = {}
     for machine in machines:
@@ -146,37 +145,22 @@ def _tables(machines: Sequence[FleetMachine]) -> tuple[dict[str, Cell], np.ndarr
     half = np.zeros_like(middle)
     for row, machine in enumerate(machines):
         for summary in machine.summaries:
-            issue = summary.issue
-            if (
-                summary.status == "ok"
-                and issue is not None
-                and 0 < issue.low_ns <= issue.high_ns < math.inf
-            ):
+            issue = summary.issue if summary.status == "ok" else None
+            if issue and 0 < issue.low_ns <= issue.high_ns < math.inf:
                 middle[row, at[summary.id]] = math.log(issue.median_ns)
                 half[row, at[summary.id]] = math.log(issue.high_ns / issue.low_ns) / 2
-    return ids, middle, half
+    return list(ids.values()), middle, half
 
 
 def _figures(
-    ids: dict[str, Cell],
-    kinds: dict[str, CellKind],
-    middle: np.ndarray,
-    members: Sequence[np.ndarray],
+    cells: Sequence[Cell], middle: np.ndarray, members: Sequence[np.ndarray]
 ) -> list[GroupCost]:
     """Kinds with their cost in each group, the most different first; among equals the plan's
     order."""
-    columns: dict[CellKind, list[int]] = {}
-    for column, cell_id in enumerate(ids):
-        columns.setdefault(kinds[cell_id], []).append(column)
-    first = {kind: next(iter(found)) for kind, found in columns.items()}
-    cells = list(ids.values())
+    columns = grouped(range(len(cells)), lambda at: kind_of(cells[at]))
     figures = [
-        GroupCost(
-            kind,
-            _words(cells[first[kind]]),
-            [_median(middle[np.ix_(found, columns[kind])]) for found in members],
-        )
-        for kind in columns
+        GroupCost(_words(cells[own[0]]), [_median(middle[np.ix_(found, own)]) for found in members])
+        for own in columns.values()
     ]
     return sorted(figures, key=lambda figure: -figure.spread)
 

@@ -41,15 +41,11 @@ def read_hosts(path: str) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise UserError(reason, path, "expected a file with one host a line") from None
-    lines = [
-        line
-        for line in (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines())
-        if line
-    ]
+    bare = (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines())
+    lines = list(filter(None, bare))
     if not lines:
-        raise UserError(
-            "no host in it", path, "one host a line, such as user@host or ssh://host:22"
-        )
+        allowed = "one host a line, such as user@host or ssh://host:22"
+        raise UserError("no host in it", path, allowed)
     schemes = {"local", *transports(), *wings.targets()}
     return [line if line.partition(":")[0] in schemes else f"ssh://{line}" for line in lines]
 
@@ -72,10 +68,8 @@ def named(targets: Iterable[str], where: str) -> list[Host]:
     for target in targets:
         if target in hosts:
             raise UserError(f"{target} named twice", where, "each machine once")
-        plain = (
-            re.sub(r"[^A-Za-z0-9._@]+", "-", re.sub("^(ssh|dask):", "", target)).strip("-.")[:80]
-            or "machine"
-        )
+        plain = re.sub(r"[^A-Za-z0-9._@]+", "-", re.sub("^(ssh|dask):", "", target))
+        plain = plain.strip("-.")[:80] or "machine"
         numbered = (f"{plain}-{number}" for number in itertools.count(2))
         name = next(name for name in itertools.chain([plain], numbered) if name not in names)
         names.add(name)

@@ -66,9 +66,9 @@ def measure_and_show(
 
 def _show_all(team: FleetRun, form: str) -> None:
     """Machines that were named one by one: a result of all of them, and one report."""
-    known = {member.host: str(member.file) for member in team.members if member.file.exists()}
+    known = team.files
     ids = {host: next(iter(Reader(path))).value.machine_id for host, path in known.items()}
-    files = [known[host] for host in distinct(ids, note)]
+    files = [str(known[host]) for host in distinct(ids, note)]
     show(files, form=form)
     try:
         report(files, out=str(team.folder / "report.html"))
@@ -82,8 +82,7 @@ def _show_groups(team: FleetRun, plan: str) -> None:
     from linewright.show.document_page import page
     from linewright.show.terminal import print_tables
 
-    files = {member.host: member.file for member in team.members if member.file.exists()}
-    if machines := groups.machines(files, note):
+    if machines := groups.machines(team.files, note):
         said = groups.document(groups.group(machines), team.failed, plan)
         # What each kind costs and every machine are a page's matter.
         hidden = said.tables[:-1]
@@ -98,9 +97,8 @@ def limit_s(plan: str, budget: object) -> float:
     """Seconds that one machine may take at most."""
     if budget is not None:
         return units.duration_s(str(budget), "--budget") + SETUP_S
-    return (
-        plans.load(plan).budget_s if plans.is_file(plan) else plans.find(plan).budget_s
-    ) + SETUP_S
+    planned = plans.load(plan) if plans.is_file(plan) else plans.find(plan)
+    return planned.budget_s + SETUP_S
 
 
 def run(team: FleetRun, limit: float) -> None:

@@ -91,9 +91,10 @@ class ConstantsFit(Struct, frozen=True, kw_only=True):
     """The posterior as a chain found it; without one it is taken to be the Gaussian of `covariance`
     around the values."""
 
-    def draw(self) -> dict[str, float]:
-        """The fitted constants by name."""
-        return dict(zip(self.names, self.values, strict=True))
+    @property
+    def settled(self) -> Chain | None:
+        """The chain, where it is long enough to stand for the posterior."""
+        return self.sampled if self.sampled and self.sampled.settled else None
 
     def pinned(self) -> list[str]:
         """Names of the constants that the data pin each by itself."""
@@ -263,13 +264,12 @@ def correlated(fit: ConstantsFit) -> list[tuple[str, str, float]]:
 def posterior(fit: ConstantsFit, machine: Machine) -> list[dict[str, float]]:
     """Draws of the fitted constants together, kept within the machine file's intervals: the
     chain's, or of the Gaussian."""
-    if fit.sampled is not None and fit.sampled.settled:
-        thetas = np.array(fit.sampled.draws)
+    if chain := fit.settled:
+        thetas = np.array(chain.draws)
     else:
         chance = np.random.default_rng(1)
-        thetas = chance.multivariate_normal(
-            np.log(fit.values), fit.covariance, size=POSTERIOR_DRAWS
-        )
+        middle = np.log(fit.values)
+        thetas = chance.multivariate_normal(middle, fit.covariance, size=POSTERIOR_DRAWS)
     bounds = [(machine.constants[name].low, machine.constants[name].high) for name in fit.names]
     values = np.clip(np.exp(thetas), *np.transpose(bounds)).tolist()
     return [dict(zip(fit.names, row, strict=True)) for row in values]
@@ -278,8 +278,8 @@ def posterior(fit: ConstantsFit, machine: Machine) -> list[dict[str, float]]:
 def intervals(fit: ConstantsFit) -> tuple[list[float], list[float]]:
     """Lower and upper ends of the constants' 90 % intervals; the fit's own values lie within
     them."""
-    if fit.sampled is not None and fit.sampled.settled:
-        low, high = np.array(fit.sampled.low), np.array(fit.sampled.high)
+    if chain := fit.settled:
+        low, high = np.array(chain.low), np.array(chain.high)
     else:
         half = np.exp(INTERVAL_SIGMAS / 2 * np.array(fit.sigma_after))
         low, high = np.array(fit.values) / half, np.array(fit.values) * half

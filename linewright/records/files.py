@@ -77,11 +77,8 @@ class RecordLine(NamedTuple):
 def decode_plan(data: bytes, where: str) -> Plan:
     """A plan from one JSON object; anything else is refused with the field that is wrong."""
     if _kind(data, where) != "plan":
-        raise UserError(
-            "not a plan",
-            where,
-            'a plan is one JSON object with "linewright_plan": 2; see linewright schema plan',
-        )
+        shape = 'one JSON object with "linewright_plan": 2; see linewright schema plan'
+        raise UserError("not a plan", where, f"a plan is {shape}")
     try:
         plan = _decode_plan(data)
     except DECODE_ERRORS as error:
@@ -100,11 +97,8 @@ def decode_line(data: bytes, where: str) -> Context | Record:
     """A context or a record from one line; anything else is refused."""
     kind = _kind(data, where)
     if kind not in ("context", "record"):
-        raise UserError(
-            "not a line of records",
-            where,
-            'each line is a JSON object with "linewright_context": 2 or "linewright_record": 3',
-        )
+        shape = 'a JSON object with "linewright_context": 2 or "linewright_record": 3'
+        raise UserError("not a line of records", where, f"each line is {shape}")
     try:
         value = _decode_context(data) if kind == "context" else _decode_record(data)
     except DECODE_ERRORS as error:
@@ -130,19 +124,18 @@ def stored_record(data: bytes, where: str) -> Record:
     return value
 
 
+_FREE = ("reason", "placement_class")
+"""The fields of a record that hold free text."""
+
+
 def _cleaned(value: Context | Record) -> Context | Record:
     """The same without characters that drive a terminal or turn text around: what goes on from here
     is plain text.
 
     Names are checked by the schema and need no cleaning; here are the fields that hold free text.
     """
-    if isinstance(value, Record):
-        if all(text.isprintable() for text in (value.reason, value.placement_class)):
-            return value
-        reason, placed = map(one_line, (value.reason, value.placement_class))
-        return msgspec.structs.replace(value, reason=reason, placement_class=placed)
     plain: dict[str, object] = {}
-    for name in value.__struct_fields__:
+    for name in _FREE if isinstance(value, Record) else value.__struct_fields__:
         content = getattr(value, name)
         if isinstance(content, str) and not content.isprintable():
             plain[name] = one_line(content)
@@ -160,10 +153,8 @@ def _kind(data: bytes, where: str) -> str:
     if kind not in ("context", "record", "plan"):
         return ""
     if version not in map(str, VERSIONS[kind]):
-        read = " and ".join(map(str, VERSIONS[kind]))
-        raise UserError(
-            f"{kind} of version {one_line(version)}, this program reads version {read}", where
-        )
+        read = f"this program reads version {' and '.join(map(str, VERSIONS[kind]))}"
+        raise UserError(f"{kind} of version {one_line(version)}, {read}", where)
     return kind
 
 
@@ -178,9 +169,8 @@ def _check_record(record: Record, where: str) -> None:
     """What the shape alone cannot say: the id fits the cell, counts fit 64 bits, lists fit each
     other."""
     if record.id != record.cell.id:
-        raise UserError(
-            f"id {record.id!r} is not that of its cell", where, f"the cell's is {record.cell.id}"
-        )
+        what = f"id {record.id!r} is not that of its cell"
+        raise UserError(what, where, f"the cell's is {record.cell.id}")
     for name in ("sum_expected", "sum_found"):
         if getattr(record, name) > U64_MAX:
             raise UserError(f"{name} overflows 64 bits", where)
@@ -244,9 +234,8 @@ class Reader:
             if not _is_json(data):
                 if whole or not self.good_end:
                     raise _no_json(where, first=not self.good_end)
-                self.warnings.append(
-                    f"{where}: truncated line dropped (the run was killed while writing it)"
-                )
+                why = "the run was killed while writing it"
+                self.warnings.append(f"{where}: truncated line dropped ({why})")
                 return
             value = self._accept(decode_line(data, where), where)
             start, self.good_end = self.good_end, self.good_end + len(data)
@@ -258,18 +247,15 @@ class Reader:
     def _accept(self, value: Context | Record, where: str) -> Context | Record:
         if isinstance(value, Record):
             if value.context_id not in self.contexts:
-                raise UserError(
-                    f"record of context {value.context_id!r}, which no line before it describes",
-                    where,
-                )
+                what = f"record of context {value.context_id!r}"
+                raise UserError(f"{what}, which no line before it describes", where)
             return value
         known = self.contexts.get(value.context_id)
         if known is None:
             known = self.contexts[value.context_id] = self._shared(value)
         if known != value:
-            raise UserError(
-                f"context {value.context_id} occurs twice with different content", where
-            )
+            twice = "occurs twice with different content"
+            raise UserError(f"context {value.context_id} {twice}", where)
         return known
 
     def _shared(self, value: Context) -> Context:
@@ -291,17 +277,18 @@ def _is_json(data: bytes) -> bool:
 
 def _no_json(where: str, first: bool) -> UserError:
     if first:
-        return UserError(
-            "not a record file",
-            where,
-            'its first line is not JSON; a record file starts with {"linewright_context":2, …',
-        )
+        allowed = 'a record file starts with {"linewright_context":2, …'
+        return UserError("not a record file", where, f"its first line is not JSON; {allowed}")
     return UserError("not JSON", where, "a record file holds one JSON object a line")
 
 
 def read(path: Path | str, warn: Callable[[str], None]) -> tuple[list[Context], list[Record]]:
     """Every context and record of one file; what was tolerated goes to `warn` as one line each."""
     reader = Reader(path)
+    return _whole(reader, warn)
+
+
+def _whole(reader: Reader, warn: Callable[[str], None]) -> tuple[list[Context], list[Record]]:
     records = [line.value for line in reader if isinstance(line.value, Record)]
     for warning in reader.warnings:
         warn(warning)
@@ -387,9 +374,8 @@ def new_path(stem: str, where: str = "--output") -> str:
     try:
         Path("results").mkdir(exist_ok=True)
     except OSError as error:
-        raise UserError(
-            f"cannot make results/ here: {error.strerror}", where, "name a file"
-        ) from None
+        what = f"cannot make results/ here: {error.strerror}"
+        raise UserError(what, where, "name a file") from None
     return f"results/{stem}.jsonl"
 
 
@@ -414,10 +400,7 @@ def reopen(
     `check` sees the contexts and refuses another machine's by raising; only then is a truncated
     last line cut off."""
     reader = Reader(path)
-    records = [line.value for line in reader if isinstance(line.value, Record)]
-    for warning in reader.warnings:
-        warn(warning)
-    contexts = list(reader.contexts.values())
+    contexts, records = _whole(reader, warn)
     check(contexts)
     if not write:
         return PartialFile(contexts, records, None)

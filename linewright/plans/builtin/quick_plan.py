@@ -5,14 +5,15 @@ locked operation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from linewright.forms import IDENTICAL, USUAL_HINTS, WAIT, Form, default_of, family_of
 from linewright.forms import READERS as READER_FAMILY
 from linewright.plans.definition import BuiltIn, Inputs, Parameter, usual, word
-from linewright.plans.grid import Step, common, matrix, richest
+from linewright.plans.grid import CONTENDED, Step, common, matrix, richest
 from linewright.schema import Cell, Plan, architecture_of
 from linewright.target import Topology
 
@@ -38,13 +39,10 @@ def cells(forms: Sequence[Form], topology: Topology, lines: int) -> Iterator[Cel
     each."""
     word = {form.name: form for form in forms if form.width_bits == topology.word_bits}
     reader = {form.name: form for form in forms if family_of(form.operation) is READER_FAMILY}
-    beside = {"contender": "same_line", "threads": 2, "lines": lines}
-    for name in ALONE:
-        if name in word:
-            yield Cell(**common(word[name]), lines=lines, params={"slots": 1})
-    for name in ("readers_empty", *READERS):
-        if name in reader:
-            yield Cell(**common(reader[name]), lines=lines, params={"read_delay": 0})
+    beside = CONTENDED | {"lines": lines}
+    counter, section = {"params": {"slots": 1}}, {"params": {"read_delay": 0}}
+    yield from _known(ALONE, word, lines=lines, **counter)
+    yield from _known(("readers_empty", *READERS), reader, lines=lines, **section)
     own = [f for f in forms if f.arch == topology.arch]
     waiting = [f for f in own if family_of(f.operation) is WAIT]
     waiting = [f for f in waiting if f.name.partition("_")[2] in USUAL_HINTS]
@@ -55,18 +53,19 @@ def cells(forms: Sequence[Form], topology: Topology, lines: int) -> Iterator[Cel
         yield Cell(**common(clean), lines=1, params=ONE_LINE)
     if len(topology.usable()) < 2:
         return
-    for name in TOGETHER:
-        if name in word:
-            yield Cell(**common(word[name]), **beside, params={"slots": 1})
-    for name in READERS:
-        if name in reader:
-            yield Cell(**common(reader[name]), **beside, params={"read_delay": 0})
+    yield from _known(TOGETHER, word, **beside, **counter)
+    yield from _known(READERS, reader, **beside, **section)
     yield from (Cell(**common(f), **beside) for f in waiting if f.operation == "wait_woken")
     for names in WAITED:
         waited = next((reader[name] for name in names if name in reader), None)
         if waited:
             grace = common(waited) | {"operation": "readers_grace"}
             yield Cell(**grace, **beside, params={"read_delay": 0, "updater": "synchronize"})
+
+
+def _known(names: Sequence[str], forms: Mapping[str, Form], **fields: Any) -> Iterator[Cell]:
+    """A cell of each form that there is."""
+    return (Cell(**common(forms[name]), **fields) for name in names if name in forms)
 
 
 OPERATIONS = ("none", "add", "fetch_add", "cmpxchg", "xchg", "read")

@@ -78,7 +78,7 @@ def recovered():
             Observation(cell=c, ns=f.p50, p95_ns=f.p50) for c, f in zip(CELLS, figures, strict=True)
         ]
         fit = calibration.fit(machine, seen, simulator, lambda text: None)
-        after = simulator.ask(resolve(machine, fit.draw()), plan)
+        after = simulator.ask(resolve(machine, dict(zip(fit.names, fit.values, strict=True))), plan)
     return truth, fit, seen, after
 
 
@@ -86,7 +86,7 @@ def test_a_known_truth_is_predicted_and_found(recovered) -> None:
     truth, fit, seen, after = recovered
     for observation, figure in zip(seen, after, strict=True):
         assert figure.p50 == pytest.approx(observation.ns, rel=0.05), observation.cell.id
-    found = fit.draw()
+    found = dict(zip(fit.names, fit.values, strict=True))
     assert {"near_load", "near_store"} <= set(fit.pinned())
     for name in ("near_load", "near_store"):
         assert found[name] == pytest.approx(truth[name], rel=0.06)
