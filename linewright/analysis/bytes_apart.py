@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from msgspec import Struct
 
@@ -33,7 +33,7 @@ def distance_of(c: Comparison) -> int:
     return int(c.first.situation.param("bytes_apart"))
 
 
-class WordsApart(Struct, frozen=True, kw_only=True):
+class WordsApart(Struct, frozen=True):
     """One kind of pair in one half, on one pair of CPUs: its distances, the least first."""
 
     operation: str
@@ -120,25 +120,18 @@ class ApartAnswers(Struct, frozen=True, kw_only=True):
         return [i for kind in self.kinds for i in kind.ids]
 
 
-class _Who(NamedTuple):
-    """Who does what where: all but the distance and the half."""
-
-    operation: str
-    form: str
-    situation: Situation
-
-
 _ByDistance = Mapping[int, Summary]
 """Cells by their distance; a placebo, whose second thread has no word, is at 0."""
 
 
-def _of(summaries: Iterable[Summary]) -> dict[_Who, dict[str, _ByDistance]]:
-    """The cells that may be compared, by kind, then by half."""
-    found: dict[_Who, dict[str, dict[int, Summary]]] = {}
+def _of(summaries: Iterable[Summary]) -> dict[tuple, dict[str, _ByDistance]]:
+    """The cells that may be compared, by who does what where (all but the distance and the half),
+    then by half."""
+    found: dict[tuple, dict[str, dict[int, Summary]]] = {}
     for s in summaries:
         if s.cell.operation in SPACING.operations and s.trusted:
             situation = s.cell.situation.without("params", "contender")
-            kind = _Who(s.cell.operation, s.cell.form, situation)
+            kind = s.cell.operation, s.cell.form, situation
             half, distance = (s.cell.situation.param(name) for name in ("half", "bytes_apart"))
             found.setdefault(kind, {}).setdefault(str(half), {})[int(distance)] = s
     return found
@@ -170,15 +163,13 @@ def bytes_apart(summaries: Iterable[Summary], found: Iterable[Comparison]) -> Ap
     """The answers of one machine, from its comparisons."""
     known = {c.ids: c for c in found}
     kinds, between = [], []
-    for kind, halves in _of(summaries).items():
+    for (operation, form, situation), halves in _of(summaries).items():
         for half, cells in sorted(halves.items()):
             own = [known[a.id, b.id] for a, b in _in_half(cells)]
             farthest = cells[max(cells)].id
             nearer = sorted((c for c in own if c.second.id == farthest), key=distance_of)
             placebo = next((c for c in own if c not in nearer), None)
             if nearer:
-                kinds.append(
-                    WordsApart(**kind._asdict(), half=half, nearer=nearer, placebo=placebo)
-                )
+                kinds.append(WordsApart(operation, form, half, situation, nearer, placebo))
         between += [known[a.id, b.id] for a, b in _across_halves(halves)]
     return ApartAnswers(kinds=kinds, pairs=between)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from linewright.analysis.comparison import Comparison, Judgement, Side, holm, side_of
 from linewright.analysis.contrast import Scale, paired_t
 from linewright.analysis.questions import QUESTIONS, Candidates, ask, candidates
-from linewright.analysis.summary import Summary, figure_of, grouped, machines_of
+from linewright.analysis.summary import Summary, figure_of, grouped
 from linewright.forms import made_of
 from linewright.schema import Situation
 
@@ -110,13 +110,9 @@ def plainest(form: str, judgements: Mapping[str, Judgement]) -> str:
     return bare if simpler else form
 
 
-def findings(summaries: Iterable[Summary]) -> list[Finding]:
-    """Every choice between forms that the summaries allow, corrected over each machine's
+def findings(summaries: Sequence[Summary]) -> list[Finding]:
+    """Every choice between forms that the summaries of one machine allow, corrected over all of its
     comparisons."""
-    return [f for members in machines_of(summaries).values() for f in _of_machine(members)]
-
-
-def _of_machine(summaries: Sequence[Summary]) -> list[Finding]:
     known = {c.ids: c for c in ask("forms", summaries)}
     choices = candidates(summaries)
     cheaper = {
@@ -213,7 +209,7 @@ def _sweeps(findings: Iterable[Finding], axis: str) -> list[list[tuple[Finding, 
             continue
         for row in (row for row in f.rows if row.differs):
             fixed = f.situation.without(axis)
-            key = (f.machine_id, f.operation, fixed, f.default, row.first.form)
+            key = (f.operation, fixed, f.default, row.first.form)
             answer.setdefault(key, []).append((f, row))
     along = lambda pair: getattr(pair[0].situation, axis)
     return [sorted(sweep, key=along) for sweep in answer.values()]

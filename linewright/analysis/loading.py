@@ -93,14 +93,14 @@ def place(low: float, middle: float, high: float, reference: float, cycle_ns: fl
 
 
 def near_far(contexts: Mapping[str, Context], summaries: Iterable[Summary]) -> list[CoreClass]:
-    """The class per core and form, from uncontended cells back to back, in the order of first
-    appearance."""
+    """The class per core and form of one machine, from uncontended cells back to back, in the order
+    of first appearance."""
     cells: dict[tuple, Summary] = {}
     behind: dict[tuple, list[Summary]] = {}
     for s in summaries:
         told = judged_near_or_far(s.cell) and architecture_of(s.arch).far_atomics
         if told and s.usable and s.of_launches("issue_ns"):
-            made, where = made_of(s.cell.form), (s.machine_id, _cpu(s), s.cell.width_bits)
+            made, where = made_of(s.cell.form), (_cpu(s), s.cell.width_bits)
             if made.prefetch in REFERENCE_PREFETCHES:
                 behind.setdefault((*where, made.base), []).append(s)
             elif not made.prefetch:
@@ -158,16 +158,16 @@ def _both_kinds(kinds: Sequence[str]) -> bool:
 
 
 def with_nearness(summaries: Sequence[Summary], contexts: Mapping[str, Context]) -> list[Summary]:
-    """The same summaries; those of uncontended cells back to back say where their form seems to be
-    performed."""
+    """The same summaries of one machine; those of uncontended cells back to back say where their
+    form seems to be performed."""
     found = {
-        (c.machine_id, side.cpu, side.form, side.situation.width_bits): c
+        (side.cpu, side.form, side.situation.width_bits): c
         for c in near_far(contexts, summaries)
         for side in [c.comparison.first]
     }
     answers = []
     for s in summaries:
-        core = found.get((s.machine_id, _cpu(s), s.cell.form, s.cell.width_bits))
+        core = found.get((_cpu(s), s.cell.form, s.cell.width_bits))
         if core and judged_near_or_far(s.cell) and s.status == "ok":
             lines = {"near_lines": core.near, "far_lines": core.far}
             s = msgspec.structs.replace(s, nearness=core.where, **lines)
@@ -290,11 +290,11 @@ def _coarse(summary: Summary, contexts: Mapping[str, Context]) -> bool:
 
 def _flags_of(
     summary: Summary, neighbours: Neighbours, contexts: Mapping[str, Context]
-) -> list[str]:
-    """What is implausible about one cell by itself or beside its machine's others."""
+) -> dict[str, bool]:
+    """Whether each flag is raised by one cell itself or beside its machine's others."""
     cycle = _most(summary, contexts, "cycle_ns")
     shared = len(set(summary.cpus)) < len(summary.cpus)
-    checks = {
+    return {
         "same_cpu": summary.cell.contender != "none" and shared,
         "no_context": not any(i in contexts for i in summary.context_ids),
         "emulated": summary.emulated,
@@ -303,24 +303,19 @@ def _flags_of(
         "zero_cost": _zero(summary, cycle),
         "coarse_clock": _coarse(summary, contexts),
     }
-    return [name for name, found in checks.items() if found]
 
 
 def with_flags(summaries: list[Summary], contexts: Mapping[str, Context]) -> list[Summary]:
-    """The same summaries, each with the flags that its neighbours on the same machine give it."""
-    flagged: dict[tuple[str, str], set[str]] = {}
-    for machine, members in machines_of(summaries).items():
-        neighbours = grouped((s for s in members if s.issue), lambda s: _key(s.cell))
-        over_all = {
-            "negative_cost": _negative(members),
-            "placebo_differs": _placebo_differs(members, neighbours),
-        }
-        for s in members:
-            flagged[machine, s.id] = {*s.flags, *_flags_of(s, neighbours, contexts)}
-            flagged[machine, s.id] |= {name for name, ids in over_all.items() if s.id in ids}
-    return [
-        msgspec.structs.replace(s, flags=sorted(flagged[s.machine_id, s.id])) for s in summaries
-    ]
+    """The same summaries of one machine, each with the flags that its neighbours give it."""
+    neighbours = grouped((s for s in summaries if s.issue), lambda s: _key(s.cell))
+    negative, differing = _negative(summaries), _placebo_differs(summaries, neighbours)
+    answers = []
+    for s in summaries:
+        found = {"negative_cost": s.id in negative, "placebo_differs": s.id in differing}
+        found |= _flags_of(s, neighbours, contexts)
+        flags = {*s.flags, *(name for name, raised in found.items() if raised)}
+        answers.append(msgspec.structs.replace(s, flags=sorted(flags)))
+    return answers
 
 
 def by_id(contexts: Iterable[Context] | Mapping[str, Context]) -> dict[str, Context]:
@@ -354,10 +349,10 @@ def summarise_groups(
     Only the summaries stay in memory.
     """
     merged = [merge(machine, members, contexts) for machine, members in groups]
-    machines = machines_of(with_nearness(merged, contexts))
     finished: dict[tuple[str, str], Summary] = {}
-    for members in machines.values():
-        whole = with_flags(with_modes(with_baselines(members, contexts)), contexts)
+    for members in machines_of(merged).values():
+        placed = with_nearness(members, contexts)
+        whole = with_flags(with_modes(with_baselines(placed, contexts)), contexts)
         finished |= {(s.machine_id, s.id): s for s in whole}
     return [finished[s.machine_id, s.id] for s in merged]
 
@@ -370,14 +365,12 @@ def with_modes(summaries: Iterable[Summary]) -> list[Summary]:
     way is at most `FALSE_ALARM`: it is shared by the cells that are judged."""
     members = list(summaries)
     values = [_launches(s) for s in members]
-    judgement = sum(len(v) >= FEWEST_MODES for v in values)
+    alarm = FALSE_ALARM / max(1, sum(len(v) >= FEWEST_MODES for v in values))
     answers = []
     for s, v in zip(members, values, strict=True):
-        if v:
-            found = modes(v, alarm=FALSE_ALARM / max(judgement, 1))
-            flags = sorted({*s.flags, "metastable"}) if len(found) > 1 else s.flags
-            s = msgspec.structs.replace(s, modes=found, flags=flags)
-        answers.append(s)
+        found = modes(v, alarm=alarm)
+        flags = sorted({*s.flags, "metastable"}) if len(found) > 1 else s.flags
+        answers.append(msgspec.structs.replace(s, modes=found, flags=flags))
     return answers
 
 

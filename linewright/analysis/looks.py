@@ -60,9 +60,8 @@ def open_cells(summaries: Sequence[Summary]) -> set[str]:
 
 def _compared(summaries: Sequence[Summary]) -> Iterable[tuple[Comparison, bool]]:
     """Every comparison, and whether a setting may be advised by it."""
-    arch = {s.machine_id: s.arch for s in summaries}
+    far = architecture_of(next((s.arch for s in summaries), "")).far_atomics
     for f in findings(summaries):
-        far = architecture_of(arch[f.machine_id]).far_atomics
         advised = far and family_of(f.operation) is ONE_LINE
         for r in f.rows:
             yield r, advised
