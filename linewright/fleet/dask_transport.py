@@ -50,11 +50,9 @@ class DaskTransport(Transport):
 
         scheduler = dask.config.get("scheduler-address", None)
         if not scheduler or not worker:
-            raise UserError(
-                "no scheduler named" if worker else "no worker named",
-                "--on dask:WORKER",
-                "a worker's name, host or address; DASK_SCHEDULER_ADDRESS=tcp://HOST:8786",
-            )
+            what = "no scheduler named" if worker else "no worker named"
+            allowed = "a worker's name, host or address; DASK_SCHEDULER_ADDRESS=tcp://HOST:8786"
+            raise UserError(what, "--on dask:WORKER", allowed)
         self.name = f"dask:{worker}"
         self.words = [sys.executable, "-m", __name__, scheduler, worker]
 

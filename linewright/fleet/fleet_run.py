@@ -109,7 +109,7 @@ class FleetRun:
                         while self.waiting and len(self.running) < jobs and not interrupts.caught:
                             self._start(self.waiting.popleft(), selector)
                         for key, _ in selector.select(timeout=0.5):
-                            self._hear(key.data, key.fileobj, selector, changed)
+                            self._hear(key.data, selector, changed)
                         self._end_late(limit_s)
                         tick()
             finally:
@@ -134,13 +134,10 @@ class FleetRun:
         self.running.append(member)
 
     def _hear(
-        self,
-        member: Member,
-        stream,
-        selector: selectors.BaseSelector,
-        changed: Callable[[str], None],
+        self, member: Member, selector: selectors.BaseSelector, changed: Callable[[str], None]
     ) -> None:
         """Take what a machine's run says; when it has ended, remember how."""
+        stream = member.process.stderr
         data = os.read(stream.fileno(), 1 << 16)
         if data:
             *lines, member.said = (member.said + data).split(b"\n")
@@ -184,10 +181,9 @@ class FleetRun:
                 member.process.send_signal(signal.SIGTERM)
 
     def _stop(self, interrupts: Interrupts) -> None:
+        asked = signal.SIGKILL if interrupts.count > 2 else signal.SIGTERM
         for member in self.running:
-            member.process.kill() if interrupts.count > 2 else member.process.send_signal(
-                signal.SIGTERM
-            )
+            member.process.send_signal(asked)
 
     def _kill(self) -> None:
         """Leave no process behind, whatever stopped the loop."""

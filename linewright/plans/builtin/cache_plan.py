@@ -90,8 +90,7 @@ def _published(forms: list[Form]) -> Iterator[Cell]:
     for names, state in ((MAP, "dirty_beyond"), (UNMAP, "clean")):
         for form in forms:
             if form.name in names:
-                for wait in ("each", "once"):
-                    yield _cell(form, wait, *PUBLISHED, state, 0)
+                yield from _both_waits(form, *PUBLISHED, state)
 
 
 def _grid(forms: list[Form], values: dict[str, Any]) -> Iterator[Cell]:
@@ -99,19 +98,15 @@ def _grid(forms: list[Form], values: dict[str, Any]) -> Iterator[Cell]:
         form.name for form in forms if form.available and form.name != "clflush"
     ]
     sizes = sorted(values["sizes"])
-    for form in forms:
-        if form.name not in wanted:
-            continue
+    aligned = values["align"] if "dirty_beyond" in values["states"] else ()
+    for form in (form for form in forms if form.name in wanted):
         for state, size in _fitting(values):
             for entries in _counts(state, size, values):
-                for wait in ("each", "once"):
-                    yield _cell(form, wait, size, entries, state, 0)
-        for align in values["align"]:
-            if align and "dirty_beyond" in values["states"]:
-                for size in sizes[:3]:
-                    for entries in _counts("dirty_beyond", size, values)[:1]:
-                        for wait in ("each", "once"):
-                            yield _cell(form, wait, size, entries, "dirty_beyond", align)
+                yield from _both_waits(form, size, entries, state)
+        for align in filter(None, aligned):
+            for size in sizes[:3]:
+                for entries in _counts("dirty_beyond", size, values)[:1]:
+                    yield from _both_waits(form, size, entries, "dirty_beyond", align)
 
 
 def _lists(values: dict[str, Any]) -> Iterator[tuple[int, int]]:
@@ -146,8 +141,7 @@ def _dma(forms: Sequence[Form], lists: Sequence[tuple[int, int]]) -> Iterator[Ce
                 params |= {"direction": DMA[form.operation]}
                 yield Cell(**common(form), lines=1, params=params)
             elif form.operation in OPERATIONS:
-                for wait in ("each", "once"):
-                    yield _cell(form, wait, size, entries, state, 0)
+                yield from _both_waits(form, size, entries, state)
 
 
 def _counts(state: str, size: int, values: dict[str, Any]) -> list[int]:
@@ -160,9 +154,10 @@ def _counts(state: str, size: int, values: dict[str, Any]) -> list[int]:
     return [most] if state != "dirty_beyond" or most < 8 else [most, most // 4]
 
 
-def _cell(form: Form, wait: str, size: int, entries: int, state: str, align: int) -> Cell:
-    params = {"wait": wait, "entry_bytes": size, "entries": entries, "state": state}
-    return Cell(**common(form), lines=1, params=params | {"align_bytes": align})
+def _both_waits(form: Form, size: int, entries: int, state: str, align: int = 0) -> Iterator[Cell]:
+    params = {"entry_bytes": size, "entries": entries, "state": state, "align_bytes": align}
+    for wait in ("each", "once"):
+        yield Cell(**common(form), lines=1, params={"wait": wait, **params})
 
 
 SUMMARY = (
