@@ -34,7 +34,7 @@ import numpy as np  # noqa: E402
 from linewright.errors import LinewrightError, UserError  # noqa: E402
 from linewright.forms import listed  # noqa: E402
 from linewright.records import files  # noqa: E402
-from linewright.records.bounded import number, read_text, table  # noqa: E402
+from linewright.records.bounded import read_text, table  # noqa: E402
 from linewright.schema import Cell, Context, Quantiles, Record  # noqa: E402
 from linewright.show.output import csv_text  # noqa: E402
 
@@ -174,6 +174,14 @@ def _row(
         raise ValueError(f"contender {contender[:20]!r}, allowed: none, same_line")
     between = None if contender == "none" else number(spacing, 0, 1e8, int)
     return form, between, number(work, 0, 1e8, int), [number(x, 0, 1e12) for x in ns]
+
+
+def number(text: str, least: float, most: float, kind: type = float) -> float:
+    """A number of a table; ValueError outside of its bounds, or where it is none of its kind."""
+    value = kind(text)
+    if not least <= value <= most:
+        raise ValueError(f"{text[:20]!r} is not from {least:g} to {most:g}")
+    return value
 
 
 _CPU = re.compile(r"CPU:\s*([0-9]{1,5})\b")

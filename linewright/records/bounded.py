@@ -64,11 +64,3 @@ def table(
     if not rows:
         raise UserError("a table without rows", where, named)
     return rows
-
-
-def number(text: str, least: float, most: float, kind: type = float) -> float:
-    """A number of a table; ValueError outside of its bounds, or where it is none of its kind."""
-    value = kind(text)
-    if not least <= value <= most:
-        raise ValueError(f"{text[:20]!r} is not from {least:g} to {most:g}")
-    return value
