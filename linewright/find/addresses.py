@@ -299,12 +299,11 @@ class HeapBlock(NamedTuple):
 class Stacks:
     """Mappings that stack pointers of threads were seen in."""
 
-    def __init__(self, spaces: Spaces, register: int) -> None:
-        self._spaces, self._register = spaces, register
+    def __init__(self, spaces: Spaces) -> None:
+        self._spaces = spaces
         self._lowest: dict[tuple[int, int], dict[int, int]] = {}
 
-    def sample(self, pid: int, tid: int, registers: list[int]) -> None:
-        pointer = registers[self._register]
+    def sample(self, pid: int, tid: int, pointer: int) -> None:
         mapping = self._spaces.find(pid, pointer)
         if mapping is not None:
             threads = self._lowest.setdefault((pid, mapping.start), {})

@@ -160,7 +160,7 @@ class Decoder:
     """Decodes around samples of one architecture; each instruction once."""
 
     def __init__(self, arch: str, code: Spaces) -> None:
-        self._code = code
+        self.arch, self._code = arch, code
         narrow, wide = [_Arm64()] * 2 if arch == "arm64" else map(_X86, (32, 64))
         self._own = narrow if arch == "i386" else wide
         self._arch = {32: narrow, 64: wide, 0: self._own}

@@ -108,13 +108,11 @@ class Evidence:
     """Of the samples, those that fall only near a plain access."""
     watched: bool = False
     """Some of the threads' bytes were seen by watchpoints."""
-    takeovers: int = 0
+    accesses: int = 0
+    moved: int = 0
     uses_of_byte: float = 0.0
-    """Of the byte that is used most, where every access is seen."""
-    by_process: Counter[int] = field(default_factory=Counter)
-    """Accesses, where every one is seen: between processes no takeover is, since each is watched by
-    itself."""
-
+    """Where every access is seen: how many, how often the line changed hands, and how often the
+    byte is used that is used most (exact.py)."""
     tasks: Tasks | None = None
     """Whether threads use its bytes at one time, where that is a question (movement.py)."""
 
@@ -137,27 +135,11 @@ class Evidence:
         return [key for key, _ in self.sites.most_common(MOST_SITES)]
 
     @property
-    def near(self) -> int:
-        return self.near_by_thread.total()
-
-    @property
-    def accesses(self) -> int:
-        """None where the source has samples."""
-        return self.by_process.total()
-
-    @property
     def when_ns(self) -> int:
         """A time at which it was used: the middle of its samples, or the last one known."""
         threads = [t.last_ns for t in self.threads.values()]
         times = sorted(time for time, _ in self.uses()) or threads
         return times[len(times) // 2] if times else 0
-
-    @property
-    def moved(self) -> int:
-        """Takeovers that were seen, or at most as many between processes as the second of them made
-        accesses."""
-        others = sorted(self.by_process.values())[:-1]
-        return max(self.takeovers, others[-1] if others else 0)
 
     def thread(self, tid: int) -> Thread:
         return self.threads.setdefault(tid, Thread())
@@ -215,12 +197,12 @@ def sharing_kind(threads: Iterable[Thread]) -> SharingKind:
     return kind
 
 
-def paired(low: Evidence | None, high: Evidence | None) -> list[Thread]:
+def paired(halves: Iterable[Evidence]) -> list[Thread]:
     """Threads on 128 bytes: the masks of the two lines side by side."""
     merged: dict[int, Thread] = {}
-    for shift, half in ((0, low), (LINE, high)):
-        for tid, thread in half.threads.items() if half else ():
-            merged.setdefault(tid, Thread()).add(thread, shift)
+    for half in halves:
+        for tid, thread in half.threads.items():
+            merged.setdefault(tid, Thread()).add(thread, half.place.line % 2 * LINE)
     return list(merged.values())
 
 

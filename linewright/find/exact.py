@@ -21,7 +21,7 @@ from linewright.elf.symbols import module
 from linewright.errors import RunError, UserError
 from linewright.find import stream
 from linewright.find.addresses import Addresses, FileAddress, Names, Stacks
-from linewright.find.decode import STACK_POINTER
+from linewright.find.decode import Decoder
 from linewright.find.evidence import LINE, LineEvidence, LinePlace, SiteKey, runs
 from linewright.find.results import BLIND, HelperCall, Result, note, readable
 from linewright.find.shared_lines import FEWEST_TAKEOVERS, SharedLines
@@ -77,8 +77,6 @@ class ExactRun:
         access = "atomic" if line.atomics else "write" if line.writes else "read"
         key = SiteKey(line.pid, line.ip, access, "", line.caller)
         evidence.sites[key] += line.reads + line.writes
-        evidence.takeovers += line.takeovers
-        evidence.by_process[line.pid] += line.reads + line.writes
 
     def weigh(self) -> None:
         """Give each line's threads the bytes that they use: what an instruction does there once or
@@ -91,12 +89,23 @@ class ExactRun:
             least = max(FEWEST_TAKEOVERS, SELDOM * of_instruction.total())
             often = [line for line in accesses if of_instruction[line.ip] >= least]
             evidence = self.lines.known[place]
+            evidence.accesses, evidence.moved = of_instruction.total(), _moved(accesses)
             evidence.uses_of_byte = _most_uses(accesses)
             for line in often or accesses:
                 thread = evidence.thread(line.tid)
                 thread.written |= line.written
                 thread.read |= line.mask if not line.writes else line.mask & ~line.written
                 thread.saw(line.first), thread.saw(line.last)
+
+
+def _moved(accesses: Sequence[stream.Access]) -> int:
+    """How often a line changed hands as far as that was seen, or at most as often between processes
+    as the second of them made accesses: each is watched by itself."""
+    of_process: Counter[int] = Counter()
+    for line in accesses:
+        of_process[line.pid] += line.reads + line.writes
+    second = sorted(of_process.values())[-2:-1]
+    return max([sum(line.takeovers for line in accesses), *second])
 
 
 def _most_uses(accesses: Sequence[stream.Access]) -> float:
@@ -158,8 +167,8 @@ def _arch_of(program: str) -> str:
 def findings_of(found: ExactRun, command: Sequence[str], exit_code: int) -> Result:
     """Judge everything that the emulated run did."""
     found.weigh()
-    addresses = Addresses(found.spaces, Stacks(found.spaces, STACK_POINTER["x86_64"]))
-    judged = SharedLines(addresses, found.lines, found.arch)
+    addresses = Addresses(found.spaces, Stacks(found.spaces))
+    judged = SharedLines(addresses, found.lines, Decoder(found.arch, found.spaces))
     lines, seldom = judged.shared(), len(judged.seldom)
     notes = [
         *([note("failed", f"exit code {exit_code}")] if exit_code else []),

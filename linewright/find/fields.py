@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import combinations, pairwise
-from typing import NamedTuple
 
 import msgspec
 
@@ -19,25 +18,19 @@ from linewright.find.evidence import LINE, Evidence, SiteKey, byte_mask
 from linewright.find.results import APART, ContendedMember, FieldBytes, LayoutAdvice
 
 
-class TypedLine(NamedTuple):
-    """What the debug information says of a line."""
-
-    fields: list[FieldBytes]
-    advised: LayoutAdvice | None
-    """Of a type whose parts threads shall have on lines of their own."""
-
-
 class Fields:
     """Types of what one run's lines hold; each instruction is looked up once."""
 
-    def __init__(self, addresses: Addresses, decoder: Decoder, arch: str) -> None:
+    def __init__(self, addresses: Addresses, decoder: Decoder) -> None:
         self._addresses, self._names, self._decoder = addresses, addresses.code, decoder
-        self._dwarf_registers = DWARF_REGISTERS[arch]
+        self._dwarf_registers = DWARF_REGISTERS[decoder.arch]
         self._pointee = cache(types.pointed)
 
-    def of(self, e: Evidence, objects: Sequence[Object], separate: bool) -> TypedLine:
-        """Of the line's objects where they have a type, else of what pointers lead to; a layout is
-        advised where one of them is all that is used."""
+    def of(
+        self, e: Evidence, objects: Sequence[Object], separate: bool
+    ) -> tuple[list[FieldBytes], LayoutAdvice | None]:
+        """The fields of the line's objects where they have a type, else of what pointers lead to; a
+        layout is advised where one of them is all that is used."""
         found: list[FieldBytes] = []
         advised, alone = None, len({(what.symbol, what.start) for what in objects}) == 1
         for what, layout in self._typed(e, objects):
@@ -46,7 +39,7 @@ class Fields:
             if separate and alone:
                 advised = separated(layout, what.start, fields, e)
             found += fields
-        return TypedLine([_weighed(f, e) for f in found or self._pointed(e)], advised)
+        return [_weighed(f, e) for f in found or self._pointed(e)], advised
 
     def member(self, e: Evidence, objects: Sequence[Object]) -> ContendedMember | None:
         """What most samples are at, where two threads use it and one of them writes."""

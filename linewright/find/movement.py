@@ -275,7 +275,7 @@ def moved_tasks(uses: Iterable[BytesUsed]) -> tuple[Tasks | None, int]:
     if not 0 < chance < ALWAYS:
         return None, about
     seen = wilson_score(_of(met, about), number)
-    ratio = Estimate(value=seen.value / chance, low=seen.low / chance, high=seen.high / chance)
+    ratio = _over(seen, chance)
     answer = "tasks" if ratio.high < SELDOM else "threads" if ratio.low > SELDOM else "open"
     parts = _parts(use.touched & about for use in ordered)
     found = Tasks(answer=answer, pairs=number, ratio=ratio, within_ns=within_ns, parts=parts)

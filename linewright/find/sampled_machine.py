@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from linewright.errors import LinewrightError
-from linewright.find.results import Remark, note
+from linewright.find.results import note
 from linewright.run import probe_questions, programs
 from linewright.run.place import LOST, open_place
 from linewright.run.process import Interrupts, end, start
@@ -201,9 +201,6 @@ class SamplerPlace:
             said = self._place.look(f"cat /proc/{pid}/comm").decode("utf-8", "replace").strip()
             return f"{said} ({pid})" if said else f"process {pid}"
         return f"process {pid}"
-
-    def notes(self) -> list[Remark]:
-        return [note(why, path) for path, why in self.files.left_out.items()]
 
     def close(self) -> None:
         self._stack.close()

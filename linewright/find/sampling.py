@@ -70,7 +70,7 @@ def sampled(
     found = sources.findings_of(gathered, name, heap, notes)
     known = prices_of(found, records, there)
     sources.conclude(found, request.command, there.on, request.heap, *known)
-    found.notes += there.notes()
+    found.notes += [note(why, path) for path, why in there.files.left_out.items()]
     return gathered, found
 
 

@@ -77,7 +77,7 @@ class SharedLines:
         self,
         addresses: Addresses,
         lines: LineEvidence,
-        arch: str,
+        decoder: Decoder,
         samples: Sequence[Sample] = (),
         ticks: Sequence[Use] = (),
         period_ns: int = 0,
@@ -91,9 +91,8 @@ class SharedLines:
             self._times[sample.tid].append(sample.time_ns)
         self._period_ns, self._total = period_ns, len(samples)
         self._together = bool(ticks)
-        decoder = Decoder(arch, addresses.spaces)
         self._sites = Sites(addresses, decoder, samples, self._ticks)
-        self._fields = Fields(addresses, decoder, arch)
+        self._fields = Fields(addresses, decoder)
         self.seldom: list[Evidence] = []
         """Shared lines that moved too seldom to be listed."""
         self._alone: list[Evidence] = []
@@ -180,23 +179,21 @@ class SharedLines:
         ]
         return sorted(found, key=lambda e: -e.samples)[:MOST_ALONE]
 
-    def _halves(self, place: LinePlace) -> list[Evidence | None]:
-        """The two lines of the 128 bytes."""
-        return [
-            self._lines.known.get(place._replace(line=place.line & ~1 | half)) for half in (0, 1)
-        ]
+    def _halves(self, place: LinePlace) -> list[Evidence]:
+        """Those of the two lines of the 128 bytes that are known."""
+        halves = (place._replace(line=place.line & ~1 | half) for half in (0, 1))
+        return [self._lines.known[half] for half in halves if half in self._lines.known]
 
     def _wide(self, place: LinePlace) -> SharingKind:
-        return sharing_kind(paired(*self._halves(place)))
+        return sharing_kind(paired(self._halves(place)))
 
     def _movement(self, found: _Found, line_bytes: int) -> Movement | None:
         """Of the line, of the pair where only that is shared, or of many lines together."""
         if found.table:
             lines = [e.uses() for e in found.table]
             return table_movement(lines, self._ticks) if any(lines) else None
-        halves = [found.evidence]
-        if line_bytes != LINE:
-            halves = [half for half in self._halves(found.evidence.place) if half]
+        one = found.evidence
+        halves = [one] if line_bytes == LINE else self._halves(one.place)
         uses = [use for half in halves for use in half.uses()]
         return movement(uses, self._ticks) if uses else None
 
@@ -206,7 +203,7 @@ class SharedLines:
         objects = [self._addresses.object(e.pid, at, e.when_ns) for at in where]
         touches = self._touches(e)
         mixed = kind == "true" and bool(bystanders(touches, len(e.threads)))
-        typed = self._fields.of(e, objects, separate=kind == "false" or mixed)
+        fields, advised = self._fields.of(e, objects, separate=kind == "false" or mixed)
         type_, used_fields = (table and self._fields.type_of(e)) or ("", [])
         wide_only = kind not in SHARED and wide in SHARED
         line_bytes = 2 * LINE if wide_only else LINE
@@ -223,10 +220,10 @@ class SharedLines:
             identity=self.identity(e),
             one_block=not table and self._addresses.one_block(e.pid, where, e.when_ns),
             share=None if e.accesses else wilson_score(e.samples, self._total),
-            estimated=2 * e.near > e.samples,
+            estimated=2 * e.near_by_thread.total() > e.samples,
             lines=len(table) or 1,
-            fields=typed.fields,
-            advised=typed.advised,
+            fields=fields,
+            advised=advised,
             member=self._fields.member(e, objects) if kind == "true" and not table else None,
             accesses=e.accesses,
             movement=self._movement(found, line_bytes),

@@ -48,8 +48,8 @@ class SamplerOutput:
             self.spaces.began_s = time.time() - 1
         self.lines = LineEvidence(self.spaces)
         self.decoder = Decoder(start.arch, self.spaces)
-        self.stacks = Stacks(self.spaces, STACK_POINTER[start.arch])
-        self.watcher = Watcher(self.spaces, self.decoder, self.lines, start.arch)
+        self.stacks = Stacks(self.spaces)
+        self.watcher = Watcher(self.spaces, self.decoder, self.lines)
         self.end: stream.End | None = None
         self.samples: list[stream.Sample] = []
         self.ticks: list[tuple[int, int]] = []
@@ -103,14 +103,15 @@ class SamplerOutput:
         match line:
             case stream.Sample():
                 self.samples.append(line)
+                self.spaces.process_of[line.tid] = line.pid
                 if self.start.scope == "machine":
                     self.ticks.append((line.time_ns, line.cpu))
                 self._add_pointer(line.pid, line.tid, line.registers)
                 if not line.kernel and line.bits:
                     self.watcher.sample(line)
-                    self.stacks.sample(line.pid, line.tid, line.registers)
+                    pointer = line.registers[STACK_POINTER[self.start.arch]]
+                    self.stacks.sample(line.pid, line.tid, pointer)
                     self._decode_ahead(line)
-                self.spaces.process_of[line.tid] = line.pid
             case stream.Tick():
                 self.ticks.append((line.time_ns, line.cpu))
             case stream.Off():
@@ -219,7 +220,7 @@ def findings_of(
     found = SharedLines(
         addresses,
         gathered.lines,
-        start.arch,
+        gathered.decoder,
         gathered.samples,
         gathered.ticks,
         start.period_ns,
@@ -310,13 +311,12 @@ def _unknown_pointers(gathered: SamplerOutput) -> list[Remark]:
 def _overhead(gathered: SamplerOutput) -> float | None:
     """What samples, watchpoints and timers that were set anew cost the program's threads, over the
     CPU time that the samples stand for or that the kernel counted."""
-    if gathered.end is None or not gathered.start.period_ns:
+    end, period_ns = gathered.end, gathered.start.period_ns
+    if end is None or not period_ns:
         return None
-    busy_ns = max(len(gathered.samples) * gathered.start.period_ns, gathered.end.cpu_ns)
-    end = gathered.end
-    if not busy_ns:
-        return None
-    return (end.sample_cost_ns + end.watch_cost_ns + end.switch_cost_ns) / busy_ns
+    busy_ns = max(len(gathered.samples) * period_ns, end.cpu_ns)
+    cost_ns = end.sample_cost_ns + end.watch_cost_ns + end.switch_cost_ns
+    return cost_ns / busy_ns if busy_ns else None
 
 
 def _few_cpus(gathered: SamplerOutput) -> str:

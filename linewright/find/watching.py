@@ -63,14 +63,13 @@ class _Round:
 class Watcher:
     """Chooses lines as samples come in and turns outcomes into evidence."""
 
-    def __init__(self, spaces: Spaces, decoder: Decoder, lines: LineEvidence, arch: str) -> None:
-        self._spaces, self._decoder, self._lines, self._arch = spaces, decoder, lines, arch
-        self._word = WORD[arch]
+    def __init__(self, spaces: Spaces, decoder: Decoder, lines: LineEvidence) -> None:
+        self._spaces, self._decoder, self._lines = spaces, decoder, lines
+        self._word = WORD[decoder.arch]
         self._candidates: dict[LinePlace, Candidate] = {}
         self._used: Counter[tuple[int, int]] = Counter()
         self._seen: Counter[int] = Counter()
         self._busy: Counter[int] = Counter()
-        self._pid_of: dict[int, int] = {}
         self._watched: set[LinePlace] = set()
         self._rounds: dict[int, _Round] = {}
         self._next = 1
@@ -82,18 +81,16 @@ class Watcher:
 
     def sample(self, sample: Sample) -> None:
         """Note the lines that the code around a sample uses."""
-        if sample.kernel or not sample.bits:
-            return
         self._now_ns = max(self._now_ns, sample.time_ns)
         self._busy[sample.tid] += 1
-        self._pid_of[sample.tid] = sample.pid
         self._used[sample.tid, sample.ip] += 1
         self._seen[sample.ip] += 1
         # Code that was met once only is not decoded while the program runs: reading must keep pace
         # with the samples.
         if self._seen[sample.ip] < 2 or self._used[sample.tid, sample.ip] > PER_SITE:
             return
-        stack = self._spaces.find(sample.pid, sample.registers[STACK_POINTER[self._arch]])
+        pointer = sample.registers[STACK_POINTER[self._decoder.arch]]
+        stack = self._spaces.find(sample.pid, pointer)
         for operand in self._decoder.operands(sample.pid, sample.ip, sample.bits):
             address = operand.address(sample.registers)
             mapping = self._spaces.find(sample.pid, address) if address is not None else None
@@ -134,7 +131,7 @@ class Watcher:
         first. Lines that two threads' code uses come first; one thread's own stack only then.
         Memory that one thread alone can reach is left out: two threads' hits are what shows
         anything."""
-        threads = Counter(self._pid_of.values())
+        threads = Counter(map(self._spaces.process_of.get, self._busy))
         fit = [
             c
             for c in self._candidates.values()
@@ -156,11 +153,8 @@ class Watcher:
         space = self._lines.place(candidate.seen.pid, candidate.seen.address).space
         seen = [tid for tid, _ in candidate.threads.most_common(MOST_THREADS)]
         others = [tid for tid, _ in self._busy.most_common() if tid not in candidate.threads]
-        fit = [
-            tid
-            for tid in others
-            if self._lines.place(self._pid_of[tid], candidate.seen.address).space == space
-        ]
+        process_of, address = self._spaces.process_of, candidate.seen.address
+        fit = [t for t in others if self._lines.place(process_of[t], address).space == space]
         return (seen + fit)[:MOST_THREADS]
 
     def _ask(self, round_: _Round) -> Iterator[str]:
@@ -210,8 +204,9 @@ class Watcher:
         frame pointers, and the register for them may hold the address of any data."""
         if watch.reads and not watch.registers:
             return None
-        pid = self._pid_of.get(watch.tid, round_.pid)
-        wanted = -1 if self._arch == "arm64" else 0  # arm64 stops before the access, x86 behind it
+        pid = self._spaces.process_of.get(watch.tid, round_.pid)
+        # arm64 stops before the access, x86 behind it.
+        wanted = -1 if self._decoder.arch == "arm64" else 0
         elsewhere = False
         for operand in self._decoder.operands(pid, watch.ip) if watch.registers else ():
             at = operand.address(watch.registers) if operand.distance == wanted else None

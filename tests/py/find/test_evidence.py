@@ -99,13 +99,13 @@ def test_neighbouring_lines_share_on_128_bytes_only() -> None:
     low, high = (Evidence(LinePlace((1,), n), 1, 64 * n) for n in (0, 1))
     low.threads[1], high.threads[2] = thread((0, 8)), thread((0, 8))
     assert sharing_kind(low.threads.values()) == sharing_kind(high.threads.values()) == "alone"
-    assert sharing_kind(paired(low, high)) == "false"
+    assert sharing_kind(paired((low, high))) == "false"
 
 
 def test_one_thread_on_both_lines_of_a_pair_is_alone() -> None:
     low, high = (Evidence(LinePlace((1,), n), 1, 64 * n) for n in (0, 1))
     low.threads[1] = high.threads[1] = thread((0, 8))
-    assert sharing_kind(paired(low, high)) == "alone"
+    assert sharing_kind(paired((low, high))) == "alone"
 
 
 def test_an_access_beyond_the_lines_end_is_cut_there() -> None:
@@ -173,12 +173,12 @@ def table(
         e.touch(tid, 0, 8, True, sample.time_ns)
         e.count(SiteKey(1, 16, "atomic", "lock add"), sample)
         seen.append(sample)
-    addresses = Addresses(spaces, Stacks(spaces, 7))
+    addresses = Addresses(spaces, Stacks(spaces))
     if variable:
         addresses.code.variable = lambda pid, at: Object(
             "static", at - 4096, variable, "p", start=4096
         )
-    return SharedLines(addresses, found, "x86_64", seen).shared()
+    return SharedLines(addresses, found, Decoder("x86_64", spaces), seen).shared()
 
 
 @pytest.mark.parametrize("lines", [200, 25])
@@ -218,7 +218,7 @@ def test_each_instruction_has_its_own_cpus() -> None:
         evidence.touch(1 + cpu, 0, 8, cpu == 0, time)
         evidence.count(SiteKey(1, 16 + 16 * cpu, "write" if cpu == 0 else "read", "mov"), sample)
     seen = 2 * evidence.samples_at()
-    judge = SharedLines(Addresses(spaces, Stacks(spaces, 7)), found, "x86_64", seen)
+    judge = SharedLines(Addresses(spaces, Stacks(spaces)), found, Decoder("x86_64", spaces), seen)
     judge._ticks = judge._sites._ticks = ticks
     (hot,) = judge.shared()
     assert hot.movement.answer == "moves"
@@ -243,7 +243,8 @@ def test_a_sequence_lock_of_a_few_fields_is_known_by_its_reader() -> None:
             where = dict(pid=1, tid=1 + writes, ip=PAGE + at, bits=64, registers=[0] * 18)
             evidence.count(key, Sample(time_ns=n, **where))
     seen = evidence.samples_at()
-    (hot,) = SharedLines(Addresses(spaces, Stacks(spaces, 7)), found, "x86_64", seen).shared()
+    addresses = Addresses(spaces, Stacks(spaces))
+    (hot,) = SharedLines(addresses, found, Decoder("x86_64", spaces), seen).shared()
     assert hot.verdict.advice == ("retries",)
 
 
@@ -263,10 +264,10 @@ def test_objects_of_one_type_are_summed_up_whatever_uses_them(monkeypatch) -> No
                 sample = Sample(time_ns=n, pid=1, tid=tid, cpu=tid, ip=ip, bits=64)
                 e.touch(tid, 0, 8, True, n)
                 e.count(SiteKey(1, ip, "atomic", "lock add"), sample)
-    addresses = Addresses(spaces, Stacks(spaces, 7))
+    addresses = Addresses(spaces, Stacks(spaces))
 
     def summed(typed) -> list[Hot]:
-        judge = SharedLines(addresses, found, "x86_64", seen)
+        judge = SharedLines(addresses, found, Decoder("x86_64", spaces), seen)
         monkeypatch.setattr(judge._fields, "behind", lambda e, key: typed)
         monkeypatch.setattr(judge._fields, "_pointed", lambda e: [])
         return [hot for hot in judge.shared() if hot.lines > 1]
@@ -304,7 +305,9 @@ def counted(code: str, *shared: int) -> dict[int, tuple[int, int]]:
     for address in shared:
         found.at(1, address).watched = True
     collect([Sample(time_ns=n, **at) for n in range(10)], Decoder("x86_64", spaces), found)
-    return {e.address: (e.samples, e.near) for e in found.known.values() if e.samples}
+    return {
+        e.address: (e.samples, e.near_by_thread.total()) for e in found.known.values() if e.samples
+    }
 
 
 STORE, FENCE, ADDITION = "488907", "f048830c2400", "f048830601"

@@ -80,13 +80,13 @@ def test_a_heap_that_several_stacks_lie_in_is_no_stack() -> None:
     """Go's goroutines have their stacks among the objects of its heap."""
     spaces = Spaces()
     spaces.mapping(mapping(0x1000000, 64 << 20))
-    stacks = Stacks(spaces, register=0)
-    stacks.sample(1, 11, [0x1100000])
-    stacks.sample(1, 12, [0x1200000])
+    stacks = Stacks(spaces)
+    stacks.sample(1, 11, 0x1100000)
+    stacks.sample(1, 12, 0x1200000)
     assert stacks.owner(1, 0x1100100) == 11 and stacks.owner(1, 0x1200100) == 12
     assert stacks.owner(1, 0x3000000) is None
-    alone = Stacks(spaces, register=0)
-    alone.sample(1, 11, [0x1100000])
+    alone = Stacks(spaces)
+    alone.sample(1, 11, 0x1100000)
     assert alone.owner(1, 0x1100000 + (4 << 20)) == 11
 
 
