@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from linewright.analysis.intervals import wilson_score
@@ -27,7 +29,16 @@ from linewright.find.fields import Fields
 from linewright.find.line_verdict import SHARED, bystanders
 from linewright.find.line_words import place_text
 from linewright.find.movement import Ticks, Use, movement, ran_at_once, table_movement
-from linewright.find.results import Hot, Movement, SharingKind, Site, ThreadShare, Touch, Unsure
+from linewright.find.results import (
+    Hot,
+    Movement,
+    Object,
+    SharingKind,
+    Site,
+    ThreadShare,
+    Touch,
+    Unsure,
+)
 from linewright.find.stream import Sample
 
 MOST_ALONE = 20
@@ -199,8 +210,8 @@ class SharedLines:
 
     def _facts(self, found: _Found) -> Hot:
         e, kind, wide, table = found
-        where = _used(e)
-        objects = [self._addresses.object(e.pid, at, e.when_ns) for at in where]
+        used = self._used(e)
+        where, objects = list(used), list(used.values())
         touches = self._touches(e)
         mixed = kind == "true" and bool(bystanders(touches, len(e.threads)))
         fields, advised = self._fields.of(e, objects, separate=kind == "false" or mixed)
@@ -259,12 +270,25 @@ class SharedLines:
         """What the line is called in every build: by its variables, by the functions that allocated
         its blocks, else by those that use it."""
         names = set()
-        for what in (self._addresses.object(e.pid, at, e.when_ns) for at in _used(e)):
+        for what in self._used(e).values():
             if what.site or what.symbol:
                 names.add(f"{what.kind} {what.site or what.symbol}")
         users = {self._addresses.code.symbol(key.pid, key.ip) for key in e.sites}
         first = self._addresses.object(e.pid, e.address, e.when_ns)
         return sorted(names or {f"{first.kind} used by {user}" for user in users})
+
+    def _used(self, e: Evidence) -> dict[int, Object]:
+        """What lies where a thread's used bytes begin, and where another object does among them."""
+        starts = {at for t in e.threads.values() for at, _ in runs(t.touched)} or {0}
+        both = reduce(or_, (t.touched for t in e.threads.values()), 0) or 1
+        found, before = {}, None
+        for at in (n for first, size in runs(both) for n in range(first, first + size)):
+            what = self._addresses.object(e.pid, e.address + at, e.when_ns)
+            one = (what.kind, what.symbol, what.start if what.symbol or what.size else 0)
+            if at in starts or one != before:
+                found[e.address + at] = what
+            before = one
+        return found
 
     def at_once(self, threads: Iterable[int] | None = None) -> float | None:
         """Of the time in which any of these threads ran, or any of the program's, the part in which
@@ -307,12 +331,6 @@ def _enough(evidence: Evidence) -> bool:
     if evidence.accesses:
         return min(evidence.moved, evidence.uses_of_byte) >= FEWEST_TAKEOVERS
     return evidence.watched or evidence.samples >= FEWEST_SAMPLES
-
-
-def _used(e: Evidence) -> list[int]:
-    """Addresses at which used bytes of a line begin."""
-    offsets = {at for t in e.threads.values() for at, _ in runs(t.touched)}
-    return [e.address + at for at in sorted(offsets) or [0]]
 
 
 class Sites:

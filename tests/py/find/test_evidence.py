@@ -181,6 +181,32 @@ def table(
     return SharedLines(addresses, found, Decoder("x86_64", spaces), seen).shared()
 
 
+def test_neighbours_that_each_thread_uses_are_all_named() -> None:
+    """A pointer that is only read, beside what is written: the line was the pointer's alone."""
+    spaces = Spaces()
+    where = dict(offset=0, device=0, inode=0, path="", executable=False, shared=False)
+    spaces.mapping(Map(time_ns=0, pid=1, start=4096, length=4096, writable=True, **where))
+    found = LineEvidence(spaces)
+    evidence = found.at(1, 4096)
+    for n in range(100):
+        sample = Sample(time_ns=n, pid=1, tid=1 + n % 2, cpu=n % 2, ip=16, bits=64)
+        evidence.touch(sample.tid, 0, 16, False, n)
+        evidence.touch(sample.tid, 16, 8, True, n)
+        evidence.count(SiteKey(1, 16, "write", "mov"), sample)
+    addresses = Addresses(spaces, Stacks(spaces))
+
+    def variable(pid: int, at: int) -> Object:
+        name, start = ("config", 4096) if at < 4112 else ("sink", 4112)
+        return Object("static", at - start, name, "p", start=start)
+
+    addresses.code.variable = variable
+    seen = evidence.samples_at()
+    judge = SharedLines(addresses, found, Decoder("x86_64", spaces), seen)
+    (hot,) = judge.shared()
+    assert [(what.symbol, what.offset) for what in hot.objects] == [("config", 0), ("sink", 0)]
+    assert judge.identity(evidence) == ["static config", "static sink"]
+
+
 @pytest.mark.parametrize("lines", [200, 25])
 def test_a_table_that_is_hot_as_a_whole_is_one_line_of_the_page(lines: int) -> None:
     """Each of its lines has 1.6 % of the time or less, or about 4 %; all of them have all of it."""
