@@ -2,13 +2,16 @@
 /* Time slice extensions where a kernel grants them, by its own counts (debugfs/rseq/stats).
  *
  *   slices granted      in every place that a section can stand in, with a competitor for the CPU. LW_SAYS in the environment is the mode's reason
+ *   slices torture PROGRAM ARGUMENTS…   the program ends well, and sections of its locks were granted extensions and gave them back
  *   slices none TEXT    no thread has them, for a reason that holds TEXT, and sections run
  *
  * A competitor of real-time priority wakes again and again on the CPU of the thread in a section. While that thread runs the competitor does not, so that its
  * count tells whether the CPU changed hands. All loops wait for what the kernel counts or stores, and give up after ROUNDS rounds, never by time. */
 #define _GNU_SOURCE
 #include <linewright/percpu.h>
+#include <linewright/rwlock.h>
 #include <linewright/slice.h>
+#include <linewright/wait.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -98,6 +101,9 @@ static void to_cpu(int cpu) {
 static pid_t competitor(void) {
     const struct sched_param priority = {.sched_priority = 1};
     const struct timespec pause = {.tv_nsec = 1000000};
+    ran = mmap(NULL, sizeof *ran, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(ran != MAP_FAILED);
+    set(DEBUGFS "/rseq/slice_ext_nsec", "50000");
     pid_t child = fork();
     CHECK(child >= 0);
     if (child)
@@ -126,17 +132,34 @@ static bool still_granted(unsigned long before) { return control()[1] && *ran ==
 
 /* ---- what is shown ---- */
 
+static struct lw_rwlock lock = LW_RWLOCK_INIT;
+static bool by_lock; /* sections are those of a lock's writer */
+
+static void begin(void) {
+    if (by_lock)
+        CHECK(lw_rwlock_write_lock(&lock) == 0);
+    else
+        lw_slice_begin();
+}
+
+static void end(void) {
+    if (by_lock)
+        CHECK(lw_rwlock_write_unlock(&lock) == 0);
+    else
+        lw_slice_end();
+}
+
 /* Granted, and given back at once: by the kernel's counts, and by the competitor's, which ran next and had not before. */
 static void given_back(const char *where) {
     unsigned yielded = 0, rounds = 0;
     for (; yielded < WANTED && rounds < ROUNDS; rounds++) {
         struct counts before = counts();
-        lw_slice_begin();
+        begin();
         unsigned long at_begin = *ran;
         answered();
         bool held = still_granted(at_begin);
         unsigned long at_end = *ran;
-        lw_slice_end();
+        end();
         unsigned long after = *ran;
         struct counts now = counts();
         CHECK(!control()[0] && !control()[1] && !lw__slice.inner);
@@ -154,13 +177,13 @@ static void revoked_at_the_limit(void) {
     unsigned expired = 0, rounds = 0;
     for (; expired < WANTED && rounds < ROUNDS; rounds++) {
         struct counts before = counts();
-        lw_slice_begin();
+        begin();
         unsigned long at_begin = *ran;
         answered();
         while (control()[1])
             ;
         bool preempted = *ran > at_begin;
-        lw_slice_end();
+        end();
         struct counts now = counts();
         CHECK(now.granted <= before.granted + 1 && now.revoked - before.revoked == now.granted - before.granted);
         CHECK(now.yielded == before.yielded && now.aborted == before.aborted);
@@ -258,18 +281,18 @@ static void handler_that_asks(int number) {
     given_back("handler");
 }
 
-static void in_children(void) {
+static void in_children(const char *where) {
     int status = -1;
-    lw_slice_begin();
+    begin();
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        lw_slice_end();
-        given_back("child");
+        end();
+        given_back(where);
         fflush(stdout);
         _exit(0);
     }
-    lw_slice_end();
+    end();
     CHECK(waitpid(child, &status, 0) == child);
     if (status)
         fail("the child of fork() ended with %#x", status);
@@ -300,16 +323,30 @@ static void killed_by_checks(bool checks) {
     CHECK(status == (checks ? SIGSEGV : 0));
 }
 
-static void *in_thread(void *unused) {
-    (void)unused;
+static void *in_thread(void *where) {
     CHECK(!lw__slice.outer);
-    given_back("thread");
+    given_back(where);
     return NULL;
+}
+
+static void in_a_thread(char *where) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, in_thread, where) == 0 && pthread_join(thread, NULL) == 0);
+}
+
+/* Sections of the library's locks: LINEWRIGHT_WAIT=slice. */
+static void in_locks(void) {
+    CHECK(lw_wait_set("slice", NULL, 0) == 0 && lw_wait_slices());
+    by_lock = true;
+    given_back("lock");
+    in_children("lock in a child");
+    in_a_thread("lock in a thread");
+    by_lock = false;
+    CHECK(lw_wait_set("auto", NULL, 0) == 0);
 }
 
 static int granted(void) {
     const char *why, *mode, *says = getenv("LW_SAYS");
-    pthread_t thread;
 
     lw_percpu_mode(&mode);
     printf("%s; area at …%02lx\n", mode, (unsigned long)((uintptr_t)control() - 28) & 0xff);
@@ -317,9 +354,6 @@ static int granted(void) {
     CHECK(((uintptr_t)control() - 28) % 64 == 0);
     if (!lw_slice_available(&why))
         fail("none: %s", why);
-    ran = mmap(NULL, sizeof *ran, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    CHECK(ran != MAP_FAILED);
-    set(DEBUGFS "/rseq/slice_ext_nsec", "50000");
     to_cpu(CPU);
     lw_slice_begin();
     lw_slice_end();
@@ -331,12 +365,36 @@ static int granted(void) {
     in_signal_handlers();
     signal(SIGUSR1, handler_that_asks);
     raise(SIGUSR1);
-    in_children();
-    CHECK(pthread_create(&thread, NULL, in_thread, NULL) == 0 && pthread_join(thread, NULL) == 0);
+    in_children("child");
+    in_a_thread("thread");
+    in_locks();
     revoked_at_the_limit();
     killed_by_checks(true);
     killed_by_checks(false);
     kill(other, SIGKILL);
+    return 0;
+}
+
+/* As often as it takes, without the kernel's checks: a release that wakes a sleeper is a system call in a section. */
+static int torture(char **words) {
+    int status = -1;
+    unsigned times = 0;
+    pid_t other = competitor();
+    set(DEBUGFS "/rseq/debug", "0");
+    struct counts before = counts(), now = before;
+    while (times++ < 100 && !(now.yielded > before.yielded && now.aborted > before.aborted)) {
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0)
+            _exit(execv(words[0], words));
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+        now = counts();
+    }
+    set(DEBUGFS "/rseq/debug", "1");
+    kill(other, SIGKILL);
+    printf("torture: %lu granted, %lu given back, %lu ended by system calls, %lu expired\n", now.granted - before.granted,
+           now.yielded - before.yielded, now.aborted - before.aborted, now.expired - before.expired);
+    CHECK(now.yielded > before.yielded && now.aborted > before.aborted);
     return 0;
 }
 
@@ -358,8 +416,10 @@ int main(int argc, char **argv) {
         fail("debugfs: %s", strerror(errno));
     if (argc == 2 && !strcmp(argv[1], "granted"))
         return granted();
+    if (argc > 2 && !strcmp(argv[1], "torture"))
+        return torture(argv + 2);
     if (argc == 3 && !strcmp(argv[1], "none"))
         return none(argv[2]);
-    fprintf(stderr, "slices granted | none TEXT\n");
+    fprintf(stderr, "slices granted | torture PROGRAM ARGUMENTS… | none TEXT\n");
     return 2;
 }

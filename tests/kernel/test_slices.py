@@ -27,11 +27,16 @@ pytestmark = pytest.mark.skipif(
     "7.3" not in os.environ.get("LINEWRIGHT_SMALL_KERNELS", "7.3").split(),
     reason="the extensions came with 7.0",
 )
+PRELOADED = ROOT / "build/native/src/liblinewright-rwlock.so"
 WORKLOAD = ROOT / "build/native/workload/linewright-workload"
 OFF = "GLIBC_TUNABLES=glibc.pthread.rseq=0"
+SLICE = "LINEWRIGHT_WAIT=slice"
 OWN = [OFF, "LINEWRIGHT_RSEQ=own", "LW_SAYS=registered by Linewright"]
 LOADER = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
 HEADER, LIBRARY = "include/linewright/slice.h", "src/percpu/slice.c"
+LOCK = "src/rwlock/rwlock.c"
+ROOMS = ("common", "percpu", "rwlock", "srcu", "wait")
+TORTURE = "tests/cpp/rwlock/torture.c"
 MISTAKES = {
     "the end forgets to yield": (
         LIBRARY,
@@ -57,6 +62,12 @@ MISTAKES = {
         "control == lw__slice_new ? lw__slice_begin_within() : (void)(*control = 1);\n    else",
         "not so: !asked",
     ),
+    "a lock's release ends no section": (
+        LOCK,
+        "    plain_write_unlock(l);\n    end_section();",
+        "    plain_write_unlock(l);",
+        "now.aborted == before.aborted",
+    ),
     "the request is not taken back": (
         HEADER,
         '"andw $0xff00, %[pair]"',
@@ -69,17 +80,18 @@ it."""
 
 
 def program(out: Path, arch: str, name: str, *words: str, change: tuple[str, ...] = ()) -> str:
-    """tests/kernel/slices.c with the library's sources, and one change of their text."""
+    """tests/kernel/slices.c, or the locks' torture, with the library's sources, and one change of
+    their text."""
     compiler, package = small.COMPILER[arch]
     tool(compiler[0], package)
     copy, target = out / f"sources-{name}", out / name
-    for folder in ("include", "src/common", "src/percpu"):
+    for folder in ("include", *(f"src/{room}" for room in ROOMS)):
         shutil.copytree(ROOT / folder, copy / folder)
     if change:
         file = copy / change[0]
         file.write_text(planted(file.read_text(), *change[1:]))
-    sources = [ROOT / "tests/kernel/slices.c", copy / "src/common/interface.c"]
-    sources += sorted((copy / "src/percpu").glob("*.c"))
+    sources = [ROOT / TORTURE if "torture" in name else ROOT / "tests/kernel/slices.c"]
+    sources += [source for room in ROOMS for source in sorted((copy / "src" / room).glob("*.c"))]
     command = [*compiler, "-O2", "-pthread", f"-I{copy}/include", "-o", str(target), *words]
     subprocess.run([*command, *map(str, sources)], check=True)
     return str(target)
@@ -105,15 +117,26 @@ def boot(tmp_path_factory):
             ],
             "switched off": [OFF, native, "none", "no restartable sequences"],
         }
+        words = ("/torture", "--seconds", "3", "--except", "slices")
+        runs["torture"] = [*OWN, SLICE, native, "torture", *words]
+        if PRELOADED.exists():
+            words = ("--library-path", "/lib", "--preload", "/lib/locks.so", "/torture-pthread")
+            runs["preloaded"] = [SLICE, native, "torture", "/lib/loader", *words]
+            runs["preloaded"] += ["--seconds", "3", "--except", "ends"]
         if WORKLOAD.exists():
             words = ("spinlock", "--critical", "2us", "--threads", "4", "--duration", "3s")
-            words += ("--competitors", "--json")
-            runs["workload"] = [*OWN, "LINEWRIGHT_WAIT=slice", str(WORKLOAD), *words]
+            runs["workload"] = [*OWN, SLICE, str(WORKLOAD), *words, "--competitors", "--json"]
         for name, change in MISTAKES.items():
             mutant = program(out, "x86_64", name.replace(" ", "-"), "-static", change=change[:3])
             runs[name] = [*OWN, mutant, "granted"]
         init = small.program(ROOT / "tests/system/init.c", "x86_64", out)
+    torture = program(out, "x86_64", "torture", "-static")
+    without = program(out, "x86_64", "torture-pthread", "-DPTHREAD_LOCKS")
     files = {
+        "torture": Path(torture).read_bytes(),
+        "torture-pthread": Path(without).read_bytes(),
+        "lib/loader": (newer / LOADER).read_bytes(),
+        "lib/locks.so": PRELOADED.read_bytes() if PRELOADED.exists() else b"",
         "dynamic": Path(program(out, "x86_64", "dynamic")).read_bytes(),
         "lib/libc.so.6": (newer / LOADER).with_name("libc.so.6").read_bytes(),
     }
@@ -129,7 +152,8 @@ def test_extensions_are_granted_given_back_and_revoked(boot, name):
     output, code = boot[name]
     assert code == 0, output
     places = ("first thread", "nested", "system call", "handlers", "handler", "child", "thread")
-    for place in (*places, "revoked", "without the kernel's checks"):
+    locks = ("lock", "lock in a child", "lock in a thread")
+    for place in (*places, *locks, "revoked", "without the kernel's checks"):
         assert f"{place}: " in output
 
 
@@ -149,6 +173,14 @@ def test_sections_of_the_workload_end_within_extensions(boot):
     assert ", time slice extensions, on request, by setting 'slice'" in found["wait"]
     assert found["slices"]["granted"] > 0, output
     assert found["verified"] and found["competitors"]["cpu_ns"] > 0
+
+
+@pytest.mark.parametrize("name", ["torture", "preloaded"])
+def test_the_locks_stay_right_while_their_sections_are_granted_extensions(boot, name):
+    if name not in boot:
+        pytest.skip("build linewright-rwlock for this machine first")
+    output, code = boot[name]
+    assert code == 0 and "torture: " in output, output
 
 
 @pytest.mark.parametrize("name", MISTAKES)
