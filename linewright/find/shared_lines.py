@@ -279,16 +279,23 @@ class SharedLines:
 
     def _used(self, e: Evidence) -> dict[int, Object]:
         """What lies where a thread's used bytes begin, and where another object does among them."""
-        starts = {at for t in e.threads.values() for at, _ in runs(t.touched)} or {0}
-        both = reduce(or_, (t.touched for t in e.threads.values()), 0) or 1
-        found, before = {}, None
-        for at in (n for first, size in runs(both) for n in range(first, first + size)):
-            what = self._addresses.object(e.pid, e.address + at, e.when_ns)
-            one = (what.kind, what.symbol, what.start if what.symbol or what.size else 0)
-            if at in starts or one != before:
-                found[e.address + at] = what
-            before = one
-        return found
+        when_ns = e.when_ns
+
+        def what(at: int) -> Object:
+            return self._addresses.object(e.pid, e.address + at, when_ns)
+
+        def same(one: Object, two: Object) -> bool:
+            return (one.kind, one.symbol) == (two.kind, two.symbol) and (
+                one.start == two.start or not (one.symbol or one.size)
+            )
+
+        masks = [t.touched for t in e.threads.values()]
+        begin = {at for mask in masks for at, _ in runs(mask)} or {0}
+        for first, size in runs(reduce(or_, masks, 0)):
+            if not same(what(first), what(first + size - 1)):
+                inside = range(first + 1, first + size)
+                begin |= {at for at in inside if not same(what(at - 1), what(at))}
+        return {e.address + at: what(at) for at in sorted(begin)}
 
     def at_once(self, threads: Iterable[int] | None = None) -> float | None:
         """Of the time in which any of these threads ran, or any of the program's, the part in which
