@@ -9,8 +9,10 @@
 # it. The rest is whole builds, emulated kernels, packages, browsers, a clean root, and what else takes minutes. What only repeats what those show, with more
 # rounds or on a further machine, is nightly. `all` is all three. CONTRIBUTING.md says what belongs where.
 quick=(native check library-i386-asan library-arm64 pytest)
-rest=(i386 arm64 asan c-paths native-long pytest-long tsan)
+rest=(i386 arm64 asan c-paths native-long pytest-long tsan root)
 nightly=(native-nightly pytest-nightly roots)
+# Seconds of a lane after which it tries no clean root any more: on a slow machine only the night does.
+time_for_root=1500
 
 jobs=$(nproc)
 passed=() failed=() skipped=()
@@ -72,7 +74,8 @@ heading() {
         asan) echo 'AddressSanitizer and UBSan: whole build, ctest' ;;
         tsan) echo 'ThreadSanitizer: build, ctest' ;;
         pytest) echo 'pytest: the command, with the native probe' ;;
-        roots) echo 'a clean root of another distribution, which one by the day' ;;
+        root) echo 'a clean root of a distribution, which one by the day: make measure' ;;
+        roots) echo 'a clean root of a distribution, which one by the day: make measure, pip install, its compilers' ;;
         pytest-nightly) echo 'pytest: what is repeated on further machines' ;;
         pytest-long) echo 'pytest: what takes long, and what wants the programs of other architectures' ;;
     esac
@@ -90,6 +93,7 @@ one() { # one STEP
         pytest-long) scripts/build.sh native && run_pytest '(slow or cross) and not nightly' ;;
         pytest-nightly) scripts/build.sh native && run_pytest nightly ;;
         tsan) scripts/build.sh tsan && run_tsan ;;
+        root) LINEWRIGHT_ROOT_STEPS=measure tests/packages/roots/run ;;
         # What most strangers do, and their compilers; all steps are for a release.
         roots) LINEWRIGHT_ROOT_STEPS=${LINEWRIGHT_ROOT_STEPS-measure pip compilers} tests/packages/roots/run ;;
         arm64) scripts/build.sh arm64 && run_ctest arm64 -L "$long_elsewhere" ;;
@@ -101,10 +105,14 @@ one() { # one STEP
 obstacle() {
     case $1 in
         *i386* | *arm64 | native-nightly) [[ $(uname -m) == x86_64 ]] || echo "only built on x86-64 machines" ;;
-        roots)
-            if [[ $(id -u) != 0 ]] || ! command -v debootstrap >/dev/null; then
+        root*)
+            if [[ $1 == root ]] && ((SECONDS > time_for_root)); then
+                echo "the lane has taken $SECONDS s already, more than $time_for_root"
+            elif [[ $(id -u) != 0 ]] || ! command -v debootstrap >/dev/null; then
                 echo "asks for root and debootstrap"
-            elif ! unshare --mount --pid --fork mount -t tmpfs none /mnt 2>/dev/null; then
+            elif ! unshare --mount --pid --fork --propagation private bash -euc 'mount -t tmpfs none /mnt
+                    mkdir /mnt/{lower,upper,work,root}
+                    mount -t overlay -o lowerdir=/mnt/lower,upperdir=/mnt/upper,workdir=/mnt/work none /mnt/root' 2>/dev/null; then
                 echo "nothing may be mounted here"
             fi
             ;;
