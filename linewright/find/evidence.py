@@ -135,6 +135,11 @@ class Evidence:
         return [key for key, _ in self.sites.most_common(MOST_SITES)]
 
     @property
+    def begins(self) -> set[int]:
+        """Where a thread's used bytes begin."""
+        return {at for t in self.threads.values() for at, _ in runs(t.touched)}
+
+    @property
     def when_ns(self) -> int:
         """A time at which it was used: the middle of its samples, or the last one known."""
         threads = [t.last_ns for t in self.threads.values()]

@@ -289,9 +289,8 @@ class SharedLines:
                 one.start == two.start or not (one.symbol or one.size)
             )
 
-        masks = [t.touched for t in e.threads.values()]
-        begin = {at for mask in masks for at, _ in runs(mask)} or {0}
-        for first, size in runs(reduce(or_, masks, 0)):
+        begin = e.begins or {0}
+        for first, size in runs(reduce(or_, (t.touched for t in e.threads.values()), 0)):
             if not same(what(first), what(first + size - 1)):
                 inside = range(first + 1, first + size)
                 begin |= {at for at in inside if not same(what(at - 1), what(at))}
@@ -354,7 +353,7 @@ class Sites:
         program's debug information anew each time."""
         wanted = []
         for e in evidence:
-            for at in {at for t in e.threads.values() for at, _ in runs(t.touched)}:
+            for at in e.begins:
                 wanted += self._addresses.allocation(e.pid, e.address + at, e.when_ns)
             for key in e.hottest:
                 wanted.append((key.pid, key.ip))

@@ -222,11 +222,8 @@ def _open_folder(folder: Path, options: list[str], resume: bool) -> State:
     except msgspec.DecodeError as error:
         raise UserError(str(error), str(path), "expected what linewright measure wrote") from None
     except OSError as error:
-        what, allowed = (
-            f"cannot use {folder}: {error.strerror}",
-            "name a folder that can be written",
-        )
-        raise UserError(what, "--output", allowed) from None
+        what = f"cannot use {folder}: {error.strerror}"
+        raise UserError(what, "--output", "name a folder that can be written") from None
     return State(options=options)
 
 
