@@ -6,7 +6,8 @@
     axioms.py --draw COUNT RC11 FOLDER [SEED]
 
 The first derives every set of outcomes in LITMUS.def from the axioms. The second draws programs,
-derives their outcomes, and has the explorer RC11 find the same, with its reduction and without.
+derives their outcomes, and has the explorer RC11 find the same, with its reduction and without;
+it draws others each time, and prints of which SEED, where none is given.
 
 An execution is a choice of the write that each read reads from, of an order of each word's writes,
 and of the places where membarrier interrupts the other threads (verify/litmus/model.py enumerates
@@ -180,16 +181,12 @@ class Execution:
         )
         self.eco = closed(either(self.rf, self.mo, self.rb))
         self.same = [1 << i for i in self.all]
-        release = self.only(lambda s: s.kind != "R" and s.order and s.order in "rbs")
-        # Of a swap that fails the order is relaxed.
-        acquire = self.only(
-            lambda s: (
-                s.kind != "W"
-                and s.order
-                and s.order in "abs"
-                and (s.value is None or id(s) in written)
-            )
-        )
+        # A swap that fails is a relaxed read, of whatever order the swap is.
+        self.ordered = [
+            s for s in steps if s.order and (s.kind != "R" or s.value is None or id(s) in written)
+        ]
+        release = self.only(lambda s: s in self.ordered and s.kind != "R" and s.order in "rbs")
+        acquire = self.only(lambda s: s in self.ordered and s.kind != "W" and s.order in "abs")
         fence = self.only(lambda s: s.kind == "F")
         write = self.only(lambda s: s.kind.startswith("W"))
         rmw = pairs(lambda a, b: b.exclusive_of is a)
@@ -222,7 +219,7 @@ class Execution:
         hb, sb = self.hb, self.sb
         apart = [s & ~at for s, at in zip(sb, self.location, strict=True)]
         scb = either(sb, composed(apart, hb, apart), both(hb, self.location), self.mo, self.rb)
-        accesses = self.only(lambda s: s.order == "s" and s.kind != "F")
+        accesses = self.only(lambda s: s in self.ordered and s.order == "s" and s.kind != "F")
         fences = self.only(lambda s: s.order == "s" and s.kind == "F")
         maybe = either(self.same, hb)
         base = composed(either(accesses, fences, composed(fences, hb)), scb,
@@ -319,6 +316,7 @@ def check_drawn(count: int, explorer: str, folder: Path, seed: int | None = None
         'TEST("{0.name}", "{0.text}", "{0.last}", "{0.outcomes}")'.format(drawn(random_, i))
         for i in range(count)
     ]
+    folder.mkdir(exist_ok=True)
     (folder / "drawn.def").write_text("\n".join(lines) + "\n")
     build.compile_scenarios(
         HERE.parents[2], "litmus", folder / "drawn.so", more=[f'-DLITMUS="{folder}/drawn.def"']
