@@ -287,6 +287,19 @@ def test_that_others_held_the_cpus_is_said_only_where_they_did() -> None:
         assert not few_cpus(15, **{uncounted: 1}), "or threads of it whose time is not known"
 
 
+@pytest.mark.parametrize(("cpu_ms", "share"), [(0, 0.005), (100, 0.005), (2000, 0.0025)])
+def test_what_finding_costs_is_a_share_of_the_programs_cpu_time(cpu_ms: int, share: float) -> None:
+    """Of the time that the samples stand for, or that the kernel counted, where that is more."""
+    start = Start(
+        linewright_find=1, source="timer", arch="x86_64", scope="machine", pid=1, period_ns=MS,
+        kernel=True, cpus=2, left_out=0, command=["p"], time_ns=0)  # fmt: skip
+    seen = [Sample(time_ns=n * MS, pid=1, tid=1, cpu=0, ip=8) for n in range(1000)]
+    end = End(samples=1000, elapsed_ns=2 * SECOND, ending="exit", cpu_ns=cpu_ms * MS,
+              sample_cost_ns=3 * MS, watch_cost_ns=MS, switch_cost_ns=MS)  # fmt: skip
+    result = sources.findings_of(gather(encoded(start, *seen, end), watch=False), "p")
+    assert result.overhead == pytest.approx(share)
+
+
 @pytest.mark.parametrize("together", [False, True])
 def test_how_long_threads_ran_at_once(together: bool) -> None:
     """Each thread has a sample in each millisecond in which it ran, at a time of its own, or where

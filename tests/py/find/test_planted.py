@@ -143,9 +143,9 @@ def test_a_running_process_is_joined(sampling, found) -> None:
     assert travelling(result)[0] == ("true_counter", "true")
 
 
-def test_what_finding_costs_is_stated_and_bounded(sampling, found) -> None:
-    result = found("--", sampling, "false_plain", 2, 2)
-    assert 0 < result["overhead"] <= 0.03
+def test_what_finding_costs_is_stated(sampling, found) -> None:
+    """Bounds are held where time does not count: the period's below, the budget's in lines_test."""
+    assert found("--", sampling, "false_plain", 2, 2)["overhead"] > 0
 
 
 def test_a_result_is_of_the_schema(sampling, run) -> None:
