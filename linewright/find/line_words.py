@@ -355,16 +355,16 @@ in_pairs: Separate by alignas({apart}): on this machine words of neighbouring li
   other.
 alone: Change nothing: the line does not move between CPUs.
 readers: Read under SRCU (<linewright/srcu.h>) what is rarely written, or take a lock whose readers
-  write no shared line (<linewright/rwlock.h>): by the samples mostly readers take this lock, and
-  each of them writes its word.
-readers_own: Give each thread a lock of its own, of which a reader takes one and a writer all: by
-  the samples mostly readers take this lock, and each of them writes its word.
+  write no shared line (<linewright/rwlock.h>): {seen} mostly readers take this lock, and each of
+  them writes its word.
+readers_own: Give each thread a lock of its own, of which a reader takes one and a writer all:
+  {seen} mostly readers take this lock, and each of them writes its word.
 replaceable: Without a new build: linewright run --locks gives the program such locks; the trial
   says what that brings.
-both: Hold the lock less often, or split it: by the samples readers and writers both take this
+both: Hold the lock less often, or split it: {seen} readers and writers both take this
   readers-writer lock, and each writes its word.
-writers: Hold the lock less often, or split it: by the samples writers take this readers-writer lock
-  at least as often as readers, and a lock with cheaper readers would do nothing for them.
+writers: Hold the lock less often, or split it: {seen} writers take this readers-writer lock at
+  least as often as readers, and a lock with cheaper readers would do nothing for them.
 lock: Hold the lock less often, split it, or do more under it at a time: the line is the lock
   itself.
 references: Hand the object on by reference or move, or give each thread one reference of its own:
@@ -407,9 +407,11 @@ def advice(hot: Hot, apart: int | None = None) -> str:
     more = " and others" if len(alone) > 4 else ""
     threads = f"Thread{'s' * (len(alone) > 1)} {' '.join(map(str, alone[:4]))}{more}"
     threads += " uses" if len(alone) == 1 else " use"
+    seen = "by its accesses" if hot.certainty == "exact" else "by the samples"
+    places = {"apart": apart or APART, "threads": threads, "seen": seen}
     if own_language(hot) or (hot.sites and not hot.sites[0].module):  # or of a JIT compiler
         keys = [f"{key}_own" if f"{key}_own" in ADVICE else key for key in keys]
-    return " ".join(ADVICE[key].format(apart=apart or APART, threads=threads) for key in keys)
+    return " ".join(ADVICE[key].format(**places) for key in keys)
 
 
 def place(on: str) -> str:

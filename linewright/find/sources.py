@@ -337,6 +337,7 @@ def _notes(gathered: SamplerOutput, at_once: float | None) -> list[Remark]:
     start, end, watcher = gathered.start, gathered.end, gathered.watcher
     by_timer, several = start.source == "timer", len({s.tid for s in gathered.samples}) > 1
     seldom = several and at_once is not None and at_once < SELDOM_AT_ONCE
+    one_cpu = several and len({s.cpu for s in gathered.samples if s.cpu is not None}) == 1
     found = {
         "ended_by": gathered.ended_by and gathered.ended_by.name,
         "damaged": gathered.damaged,
@@ -353,8 +354,8 @@ def _notes(gathered: SamplerOutput, at_once: float | None) -> list[Remark]:
         "user_time": by_timer and not start.kernel,
         "other_run": start.other_run,
         "no_sample": not gathered.samples,
-        "one_cpu": several and len({s.cpu for s in gathered.samples if s.cpu is not None}) == 1,
-        "few_cpus": seldom and _few_cpus(gathered),
+        "one_cpu": one_cpu,
+        "few_cpus": seldom and not one_cpu and _few_cpus(gathered),
         "never_at_once": seldom and percent(at_once, False),
     }
     return [note(kind, *[value] * (value is not True)) for kind, value in found.items() if value]

@@ -252,16 +252,21 @@ def test_the_headline_says_why_nothing_was_seen(kind: str, why: str) -> None:
     assert seen.startswith("1 line is shown to travel in p (")
 
 
-def few_cpus(others_s: float, at_once: bool = False, cpus: int = 2, **more: int) -> list[str]:
+def few_cpus(
+    others_s: float, at_once: bool = False, cpus: int = 2, ran_on: int = 2, **more: int
+) -> list[str]:
     """What is said of a program that used 3 s of CPU time in 10 s, while others used so much; its
-    two threads ran at once or in turns. `more` are fields of the sampler's lines."""
+    two threads ran at once or in turns, on so many CPUs. `more` are fields of the sampler's
+    lines."""
     about = {"left_out": 0, "beside_ns": int((3 + others_s) * SECOND), "cpu_ns": 3 * SECOND}
     about |= {"reading_ns": 0, "goes_on": 0} | more
     start = Start(
         linewright_find=1, source="timer", arch="x86_64", scope="machine", pid=1, period_ns=MS,
         kernel=True, cpus=cpus, left_out=about["left_out"], command=["p"], time_ns=0)  # fmt: skip
     times = ((n // 2 * 2 if at_once else n) * 3 * MS for n in range(3000))
-    seen = [Sample(time_ns=at, pid=1, tid=1 + n % 2, cpu=n % 2, ip=8) for n, at in enumerate(times)]
+    seen = [
+        Sample(time_ns=at, pid=1, tid=1 + n % 2, cpu=n % ran_on, ip=8) for n, at in enumerate(times)
+    ]
     child = Task(time_ns=5, event="start", pid=7, tid=7, parent=1)
     end = End(samples=3000, elapsed_ns=10 * SECOND, ending="exit", beside_ns=about["beside_ns"],
               cpu_ns=about["cpu_ns"])  # fmt: skip
@@ -280,6 +285,7 @@ def test_that_others_held_the_cpus_is_said_only_where_they_did() -> None:
     assert not few_cpus(10), "the same beside one busy thread"
     assert not few_cpus(15, at_once=True), "they ran at once all the same"
     assert not few_cpus(40, cpus=64), "enough CPUs were left"
+    assert not few_cpus(15, ran_on=1), "it was kept on one, whatever the other one did"
     assert not few_cpus(15, beside_ns=0), "it is not known"
     assert not few_cpus(15, reading_ns=9 * SECOND), "it is the command itself that used them"
     assert not few_cpus(15, cpu_ns=18 * SECOND), "or the program, in code that has no samples"

@@ -15,7 +15,16 @@ import pytest
 from linewright.find.results import Result
 from linewright.find.stream import AnyLine, Watch
 from support import find_results
-from support.finding import CONTROLS, PLANTED, SAMPLER, SHARING, STAYING, TRIES, sampled
+from support.finding import (
+    CONTROLS,
+    PLANTED,
+    SAMPLER,
+    SHARING,
+    STAYING,
+    TRIES,
+    emulator_with_plugins,
+    sampled,
+)
 from support.mounts import own_mounts
 
 SECONDS = "1.2"
@@ -175,6 +184,8 @@ def test_the_program_keeps_its_streams_and_its_exit_code_is_said(sampling, run) 
 @pytest.mark.parametrize("program", ["exit 7", "kill -SEGV $$"])
 def test_a_failing_program_is_green_in_no_guard(sampling, run, tmp_path, exact, program) -> None:
     """`--exact --fail-new -- /bin/false` ended with 0."""
+    if exact:
+        emulator_with_plugins("qemu-x86_64")
     into = str(tmp_path / "before.json")
     rounds = 999 if exact else 99999  # a baseline needs samples, or accesses that are all counted
     busy = f"i=0; while [ $i -lt {rounds} ]; do i=$((i + 1)); done"
@@ -249,6 +260,8 @@ def test_a_file_of_another_mount_namespace_is_named_by_its_own_symbols(
 @pytest.mark.parametrize("exact", [(), ("--exact",)])
 def test_names_that_are_no_utf_8_lose_no_result(sampling, run, tmp_path, exact) -> None:
     """A result was lost at its end, when it was written."""
+    if exact:
+        emulator_with_plugins("qemu-x86_64")
     program = os.fsdecode(os.fsencode(tmp_path) + b"/app\xff")
     shutil.copy(sampling, program)
     for plugin in sampling.parent.glob("libfind_plugin.so"):

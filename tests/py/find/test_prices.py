@@ -297,6 +297,18 @@ def test_who_takes_a_readers_writer_lock_decides_the_advice(readers, writers, be
     assert complaint(step) == ""
 
 
+def test_of_a_run_without_samples_none_are_named() -> None:
+    """`--exact` said "by the samples" of locks."""
+    for readers, writers in ((5, 0), (3, 1), (1, 3)):
+        line = lock_line(readers, writers)
+        sites = [msgspec.structs.replace(s, share=0.0, accesses=int(s.share)) for s in line.sites]
+        more = {"certainty": "exact", "share": None, "accesses": 9}
+        exact = msgspec.structs.replace(line, sites=sites, **more)
+        for known, seen in ((line, "by the samples"), (exact, "by its accesses")):
+            text = find_results.said_of(known)[0]
+            assert (f"{seen} " in text, "sample" in text) == (True, known is line), text
+
+
 def test_locks_that_no_library_can_stand_in_for_are_not_sent_to_one() -> None:
     for line in (
         lock_line(0.5, 0.0, module="p"),

@@ -64,9 +64,16 @@ def sampled(search: Callable[[str], dict], first: str = "1s") -> dict:
     raise AssertionError(result)
 
 
-def emulator_with_plugins(name: str) -> None:
-    """Skips the test where the emulator of `--exact` is not there, or cannot load a plugin."""
+def without_plugins(name: str) -> str:
+    """Why the emulator of `--exact` is of no use here: it is not there, or can load no plugin."""
     if shutil.which(name) is None:
-        pytest.skip(f"no {name}")
+        return f"no {name}"
     if "-plugin" not in subprocess.run([name, "--help"], capture_output=True, text=True).stdout:
-        pytest.skip("this qemu-user was built without plugins, as Debian 13's and Ubuntu's are")
+        return "this qemu-user was built without plugins, as Debian 13's and Ubuntu's are"
+    return ""
+
+
+def emulator_with_plugins(name: str) -> None:
+    """Skips the test where it is of no use."""
+    if why := without_plugins(name):
+        pytest.skip(why)
