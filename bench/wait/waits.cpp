@@ -20,6 +20,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <string>
@@ -27,6 +28,10 @@
 #include <vector>
 
 #include <pthread.h>
+#ifdef LW_TBB
+#include <oneapi/tbb/mutex.h>
+#include <tbb/spin_mutex.h>
+#endif
 
 namespace {
 
@@ -117,6 +122,14 @@ template <int type> struct Glibc final : Lock {
     void unlock() override { pthread_mutex_unlock(&own); }
 };
 
+#ifdef LW_TBB
+template <class Mutex> struct Threading_blocks final : Lock {
+    alignas(128) Mutex own;
+    void lock() override { own.lock(); }
+    void unlock() override { own.unlock(); }
+};
+#endif
+
 struct Kind {
     const char *name;
     std::unique_ptr<Lock> (*make)();
@@ -127,13 +140,17 @@ constexpr Kind kinds[] = {
     {"tickets, plain pauses", made<Tickets_with_pauses>, false},
     {"glibc, adaptive", made<Glibc<PTHREAD_MUTEX_ADAPTIVE_NP>>, false},
     {"glibc, default", made<Glibc<PTHREAD_MUTEX_DEFAULT>>, false},
+#ifdef LW_TBB
+    {"tbb::spin_mutex", made<Threading_blocks<tbb::spin_mutex>>, false},
+    {"tbb::mutex", made<Threading_blocks<tbb::mutex>>, false},
+#endif
     {"tickets, lw_wait_until", made<Tickets_that_wait>, true},
     {"tickets, in proportion", made<Tickets_in_proportion>, true},
     {"one word, back-off", made<Backs_off>, true},
     {"one word, parks", made<Parks>, true},
     {"lw_rwlock, written", made<Written>, true},
 };
-constexpr const Kind &spinning = kinds[0], &library = kinds[7];
+constexpr const Kind &spinning = *std::begin(kinds), &library = *std::prev(std::end(kinds));
 constexpr const char *hints[] = {"none", "pause", "tpause", "umwait", "mwaitx", "yield", "isb", "sb", "wfe", "wfet"};
 
 void work(unsigned units) {
