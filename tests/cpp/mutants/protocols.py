@@ -285,4 +285,35 @@ PROTOCOLS = [
         ],
         "worker: calls back, is stopped",
     ),
+    Protocol(
+        "wait",
+        "src/wait/park.c",
+        "a sleeper does not look again",
+        [("    while ((seen = ", "    if ((seen = ")],
+        "asleep while a value",
+    ),
+    Protocol(
+        "wait",
+        "src/wait/park.c",
+        "a sleeper is counted once it sleeps no more",
+        [
+            ("    __atomic_fetch_add(sleepers, 1, __ATOMIC_RELAXED);", "    "),
+            ("    __atomic_fetch_sub(sleepers, 1, __ATOMIC_RELAXED);", "    "),
+        ],
+        "asleep while a value",
+    ),
+    Protocol(
+        "wait",
+        "src/wait/park.c",
+        "a sleeper is counted for ever",
+        [("    __atomic_fetch_sub(sleepers, 1, __ATOMIC_RELAXED);", "    ")],
+        "asleep while a value",
+    ),
+    Protocol(
+        "wait",
+        "src/wait/park.c",
+        "one of two sleepers is woken",
+        [("lw_futex_wake_all((uint32_t *)word)", "lw_futex_wake((uint32_t *)word, 1)")],
+        "asleep, two",
+    ),
 ]
