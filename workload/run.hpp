@@ -114,7 +114,8 @@ private:
         const std::uint64_t ticks_taken = lw_ticks_ordered() - ticks;
         const double closed = now_ns();
         result.competitors_cpu_ns = competitors_.cpu_ns() - others;
-        const double cpu_taken = process_cpu_ns() - cpu - result.competitors_cpu_ns;
+        // The kernel counts the other threads of a process up to their last tick: of a short window less than nothing may be left.
+        const double cpu_taken = std::max(0.0, process_cpu_ns() - cpu - result.competitors_cpu_ns);
         const Ops after = published();
         stop_.store(true, std::memory_order_relaxed);
         result.interrupted = interrupt_;
