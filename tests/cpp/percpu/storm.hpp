@@ -132,7 +132,7 @@ int run(int count, std::chrono::milliseconds length, const Weather &weather, Bod
     unsigned round = 0;
     bool shrunk = false;
     go = true;
-    while (passed() < length) {
+    while (passed() < length || round < workers.size()) { // each has its weather, however little of the time this thread got
         Worker &w = workers[round % workers.size()];
         if (weather.signals)
             pthread_kill(w.thread, SIGUSR1);

@@ -486,11 +486,11 @@ TEST(Sequence, AbortedAttemptsAddNothing) {
     action.sa_handler = [](int) {};
     sigaction(SIGUSR1, &action, &old);
 #if defined(LW_RSEQ_DELAY) && !defined(__SANITIZE_THREAD__)
-    const int most_runs = 100; // on a busy machine one run may pass without an abort
+    const int most_runs = 1000; // on a busy machine one run may pass without an abort
 #else
     const int most_runs = 1;
 #endif
-    for (int runs = 0; runs < most_runs && aborted == 0; runs++)
+    for (int runs = 0; added == 0 || (runs < most_runs && aborted == 0); runs++) // or before a worker had a CPU
         storm::run(
             threads, length, weather(true, true, true, false, false, false),
             [&](int, Stop stop) {
@@ -501,7 +501,6 @@ TEST(Sequence, AbortedAttemptsAddNothing) {
             [] { return 0; });
     sigaction(SIGUSR1, &old, nullptr);
     EXPECT_EQ(word.sum(), added);
-    EXPECT_GT(added, 0u);
     EXPECT_TRUE(most_runs == 1 || aborted > 0);
     RecordProperty("aborted", static_cast<int>(aborted));
 }
