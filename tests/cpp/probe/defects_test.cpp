@@ -94,18 +94,20 @@ TEST(Defect, AThreadMovedByOthersIsNoticed) {
         GTEST_SKIP() << "needs two CPUs";
     long self = syscall(SYS_gettid);
     std::atomic<bool> stop{false};
-    std::jthread mover([self, to = usable()[1], &stop] {
+    std::atomic<int> moves{0};
+    std::jthread mover([self, to = usable()[1], &stop, &moves] {
         pin_to(to); // out of the way of the window, which may have real-time priority
         cpu_set_t set;
         CPU_ZERO(&set);
         CPU_SET(to, &set);
         while (!stop) { // repeatedly: on a busy machine the time at which the window opens is not known
             sched_setaffinity(static_cast<pid_t>(self), sizeof set, &set);
+            ++moves;
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
         }
     });
     bool moved = false;
-    for (int attempt = 0; attempt < 50 && !moved; ++attempt)
+    while (moves < 1000 && !moved) // most of them while a window is open, however seldom the mover has its CPU
         moved = window_of(cell_of("empty", "none"), {usable()[0]}, 100).moved;
     stop = true;
     EXPECT_TRUE(moved);
@@ -119,6 +121,7 @@ TEST(Defect, ASharedCpuIsNoticed) {
         return sched_getscheduler(0) == SCHED_RR;
     }();
     std::atomic<bool> stop{false}, started{false}, above_us{false};
+    std::atomic<int> bursts{0};
     std::jthread spinner([&, cpu = usable()[0]] {
         pin_to(cpu);
         // Above the window's own priority where that is permitted; in bursts, so that the window gets its share.
@@ -130,6 +133,7 @@ TEST(Defect, ASharedCpuIsNoticed) {
             auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
             while (std::chrono::steady_clock::now() < until) {
             }
+            ++bursts;
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
         }
     });
@@ -140,7 +144,7 @@ TEST(Defect, ASharedCpuIsNoticed) {
         GTEST_SKIP() << "only the lowest real-time priority is permitted: nothing can push a window aside";
     }
     bool switched = false;
-    for (int attempt = 0; attempt < 50 && !switched; ++attempt)
+    while (bursts < 1000 && !switched)
         switched = window_of(cell_of("empty", "none"), {usable()[0]}, 100).switched;
     stop = true;
     EXPECT_TRUE(switched);
