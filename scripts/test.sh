@@ -35,9 +35,16 @@ run_tsan() {
 
 # By file: what a file sets up once is set up once. In the order of tests/py/conftest.py, not by the number of tests. One process more
 # than CPUs, since tests of the command wait for programs.
-run_pytest() { # run_pytest MARKERS
+run_pytest() { # run_pytest MARKERS [option…]
     .venv/bin/python -m pytest -n $((jobs + 1)) --dist loadfile --no-loadscope-reorder --durations 10 --rerun-show-tracebacks \
-        -m "$1" tests/py
+        -m "$1" "${@:2}" tests/py
+}
+
+# Examples that the lanes do not try, drawn anew each night.
+run_drawn() {
+    local seed=$RANDOM
+    echo "seed $seed"
+    run_pytest hypothesis --hypothesis-profile drawn --hypothesis-seed "$seed"
 }
 
 # Tests of the command wait much, and so do those of programs: once the native programs stand, pytest runs beside the other steps.
@@ -76,7 +83,7 @@ heading() {
         pytest) echo 'pytest: the command, with the native probe' ;;
         root) echo 'a clean root of a distribution, which one by the day: make measure' ;;
         roots) echo 'a clean root of a distribution, which one by the day: make measure, pip install, its compilers' ;;
-        pytest-nightly) echo 'pytest: what is repeated on further machines' ;;
+        pytest-nightly) echo 'pytest: what is repeated on further machines and with other random examples' ;;
         pytest-long) echo 'pytest: what takes long, and what wants the programs of other architectures' ;;
     esac
 }
@@ -91,7 +98,7 @@ one() { # one STEP
         library-*) start_early && scripts/build.sh "${1#library-}" lw_library_tests && run_ctest "${1#library-}" -LE "$long_elsewhere" ;;
         pytest) if [[ -n $early ]]; then await_early; else scripts/build.sh native && run_pytest 'not slow and not cross'; fi ;;
         pytest-long) scripts/build.sh native && run_pytest '(slow or cross) and not nightly' ;;
-        pytest-nightly) scripts/build.sh native && run_pytest nightly ;;
+        pytest-nightly) scripts/build.sh native && run_pytest nightly && run_drawn ;;
         tsan) scripts/build.sh tsan && run_tsan ;;
         root) LINEWRIGHT_ROOT_STEPS=measure tests/packages/roots/run ;;
         # What most strangers do, and their compilers; all steps are for a release.
