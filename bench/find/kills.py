@@ -5,8 +5,9 @@ random moments, with a program that was started or joined, and counts what went 
 
     kills [--moments N] [--seed N] [--at-once N]
 
-A joined program must go on as if nothing had happened; a started one must end within ten seconds,
-whichever of the two was killed; no process, file or folder may stay."""
+A joined program must go on as if nothing had happened; a started one must end within five
+minutes, however loaded the machine, whichever of the two was killed; no process, file or folder
+may stay."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ from support.finding import PLANTED, SAMPLER
 
 LONGEST_S = 4.0
 """Moments lie between 0 and this; a command needs a second or more to its first sample."""
-PATIENCE_S = 10.0
+PATIENCE_S = 300.0
 
 
 def alive(pid: int) -> bool:
@@ -65,7 +66,7 @@ def one(joined: bool, victim: str, options: list[str], moment: float, folder: st
     wrong = "" if gone(samplers | started) else "a process stayed"
     if target is not None:
         try:
-            code = target.wait(PATIENCE_S * 30)
+            code = target.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             target.kill()
             code = "none"

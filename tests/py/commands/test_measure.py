@@ -165,7 +165,7 @@ def test_every_override_reaches_the_plan(command, out: Path, tmp_path: Path):
         "--set",
         "cpus=1,0",
         "--budget",
-        "9s",
+        "9m",
         "-o",
         "r.jsonl",
     ]
@@ -173,7 +173,7 @@ def test_every_override_reaches_the_plan(command, out: Path, tmp_path: Path):
     assert answer.returncode == 0, answer.stderr
     seen = json.loads((tmp_path / "seen").read_text())
     assert (seen["precision"], seen["seed"], seen["cpus"], seen["launch"]) == (0.05, 7, [1, 0], 0)
-    assert 8 < seen["budget_s"] <= 9
+    assert 60 < seen["budget_s"] <= 540, "what is left of it when the launch begins"
 
 
 def test_a_probe_that_dies_in_mid_line_leaves_the_finished_records(command, out: Path):

@@ -46,19 +46,24 @@ def streams() -> dict[str, list[bytes]]:
         run_arm64.tool("qemu-system-aarch64", "qemu-system-arm")
     except run_arm64.Unavailable as missing:
         pytest.skip(str(missing))
-    commands = [[str(PROGRAM), "true", "1", "0"]]
-    commands += [[str(SAMPLER), "--period-us=4000", "--", THERE, kind, "2", "3"] for kind in KINDS]
-    commands += [[str(NOBODY), "/t/1/linewright-find", "--", THERE, "true", "1", "1"]]
-    with tempfile.NamedTemporaryFile(suffix=".cpio") as archive:
-        archive.write(run_arm64.initramfs(init, commands))
-        archive.flush()
-        console = run_arm64.boot(kernel, Path(archive.name), 2, 240, 580).replace("\r", "")
-    assert "@@end" in console, console[-3000:]
-    parts = console.split("@@run ")[2:]
-    return {
-        kind: [as_here(line) for line in part.splitlines() if line.startswith('{"type"')]
-        for kind, part in zip((*KINDS, REFUSED), parts, strict=True)
-    }
+    for seconds in (3, 12, 48):  # on a busy machine the emulated clock runs on without the program
+        commands = [[str(PROGRAM), "true", "1", "0"]]
+        sampler = [str(SAMPLER), "--period-us=4000", "--", THERE]
+        commands += [[*sampler, kind, "2", str(seconds)] for kind in KINDS]
+        commands += [[str(NOBODY), "/t/1/linewright-find", "--", THERE, "true", "1", "1"]]
+        with tempfile.NamedTemporaryFile(suffix=".cpio") as archive:
+            archive.write(run_arm64.initramfs(init, commands))
+            archive.flush()
+            console = run_arm64.boot(kernel, Path(archive.name), 2, 600, 1800).replace("\r", "")
+        assert "@@end" in console, console[-3000:]
+        parts = console.split("@@run ")[2:]
+        found = {
+            kind: [as_here(line) for line in part.splitlines() if line.startswith('{"type"')]
+            for kind, part in zip((*KINDS, REFUSED), parts, strict=True)
+        }
+        if all(sum(b'"sample"' in line for line in found[kind]) > 40 for kind in KINDS):
+            return found
+    raise AssertionError({kind: len(lines) for kind, lines in found.items()})
 
 
 def as_here(line: str) -> bytes:
@@ -87,7 +92,6 @@ def test_shared_lines_are_named_from_arm64_samples(
     streams, kind: str, name: str, wanted: str
 ) -> None:
     found = result(streams[kind])
-    assert found.samples > 20  # on a busy machine the emulated clock runs on without the program
     line = next((line for line in found.lines if name in object_text(line.objects[0])), None)
     assert line is not None and line.kind == wanted and line.threads == 2, [
         (object_text(x.objects[0]), x.kind) for x in found.lines
@@ -104,10 +108,7 @@ def test_a_refusal_names_the_setting_and_what_it_should_be(streams) -> None:
 
 def test_the_control_gives_none(streams) -> None:
     found = result(streams["private"])
-    assert (
-        found.samples > 40
-        and [line for line in found.lines if line.kind in ("true", "false")] == []
-    )
+    assert [line for line in found.lines if line.kind in ("true", "false")] == []
 
 
 def test_the_sites_are_functions_of_the_program(streams) -> None:

@@ -77,8 +77,12 @@ def held(sampling) -> Iterator[subprocess.Popen]:
 
 
 def test_the_page_names_the_quota(held, found) -> None:
-    notes = found("--pid", held.pid, "--for", "2s")["notes"]
-    assert any("A CPU quota (cgroup) held threads back" in said for said in notes)
+    """Beside a load the program may get less than that for a while."""
+    for seconds in ("2s", "8s", "32s"):
+        notes = found("--pid", held.pid, "--for", seconds)["notes"]
+        if any("A CPU quota (cgroup) held threads back" in said for said in notes):
+            return
+    raise AssertionError(notes)
 
 
 def test_what_held_a_measurement_back_is_said_and_a_quota_is_a_condition_of_records() -> None:

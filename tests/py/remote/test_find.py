@@ -92,9 +92,8 @@ def test_names_come_from_files_that_are_only_there(sampling, tmp_path):
     (there / "far_away").write_bytes(PLANTED.read_bytes())
     (there / "far_away").chmod(0o755)
     into = f"exec:unshare --mount sh -c 'mount --bind {there} /mnt && exec \"$@\"' sh"
-    found = result(
-        sampling("--on", into, "--heap", "--", "/mnt/far_away", "heap_false", 2, SECONDS)
-    )
+    words = ("--on", into, "--heap", "--", "/mnt/far_away", "heap_false", 2)
+    found = sampled(lambda seconds: result(sampling(*words, seconds.rstrip("s"))))
     line = found["lines"][0]
     assert (
         line["kind"] == "false"
@@ -127,7 +126,8 @@ def test_a_running_process_there(over, start, sampling):
 def test_without_perf_event_open_there(find, tmp_path):
     if not DENY.exists():
         pytest.skip("find_deny_perf is not built")
-    found = result(find("--on", f"exec:{DENY} env TMPDIR=/tmp", "--", PLANTED, "true", 2, "2"))
+    words = ("--on", f"exec:{DENY} env TMPDIR=/tmp", "--", PLANTED, "true", 2)
+    found = sampled(lambda seconds: result(find(*words, seconds.rstrip("s"))), "2s")
     assert found["source"] == "signal" and "true_counter" in found["lines"][0]["object"]
     spaced = tmp_path / "a b"
     spaced.mkdir()
@@ -216,7 +216,8 @@ def test_a_32_bit_machine_gets_the_i386_sampler(
         before() | {"LINEWRIGHT_FIND": "/absent"}
     )  # this machine's own is not even looked for
     server = start(PATH=f"{tmp_path}/bin:/usr/bin:/bin", TMPDIR="/dev/shm")
-    found = result(sampling("--on", "ssh://far", *options, "--", PLANTED_I386, kind, 2, 3))
+    words = ("--on", "ssh://far", *options, "--", PLANTED_I386, kind, 2)
+    found = sampled(lambda seconds: result(sampling(*words, seconds.rstrip("s"))), "3s")
     assert found["arch"] == "i386" and found["source"] == "timer"
     line = found["lines"][0]
     assert name in line["object"], (line, found["notes"])
@@ -235,7 +236,8 @@ def test_a_32_bit_machine_without_perf_event_open(find, tmp_path):
     (tmp_path / "bin/uname").chmod(0o755)
     deny = I386 / "tests/cpp/find/find_deny_perf"
     into = f"exec:{deny} env TMPDIR=/tmp PATH={tmp_path}/bin:/usr/bin:/bin"
-    found = result(find("--on", into, "--", PLANTED_I386, "true", 2, "2"))
+    words = ("--on", into, "--", PLANTED_I386, "true", 2)
+    found = sampled(lambda seconds: result(find(*words, seconds.rstrip("s"))), "2s")
     assert found["source"] == "signal" and found["arch"] == "i386"
     assert "true_counter" in found["lines"][0]["object"]
 

@@ -100,7 +100,9 @@ def test_what_a_run_there_gives(real):
     """The clock, processor time and memory are the program's own: the helper is small, and no
     connection is in them."""
     plain = samples_of(real, program="sleep 0.2")
-    assert all(0.2 <= s.wall_s < 30 and s.cpu_s < 0.2 and s.maxrss_bytes < 8e6 for s in plain)
+    for s in plain:
+        assert s.wall_s >= 0.2 and s.cpu_s <= s.wall_s - 0.1, "it sleeps for most of its time"
+        assert s.maxrss_bytes < 8e6
     busy = samples_of(
         real, "--metric", "cpu", program="(i=0; while test $i -lt 30000; do i=$((i+1)); done)"
     )

