@@ -71,13 +71,14 @@ class TrialVerdict(Struct, frozen=True, kw_only=True):
 
     @property
     def rounds_needed(self) -> dict[str, int]:
-        """For each undecided setting the rounds in all that would probably decide it; none between
-        two interim analyses."""
+        """For each undecided setting the rounds in all that would probably decide it, of which as
+        many fail as did; none between two interim analyses, and where every round failed."""
         fewest = fewest_rounds(len(self.settings)) if len(self.settings) > 1 else 0
         return {
-            c.first.id: max(launches_needed(c), fewest)
+            c.first.id: math.ceil(max(launches_needed(c), fewest) * self.rounds / whole)
             for c in self.comparisons
             if self.interim and c.answer == "undecided"
+            if (whole := c.contrast.launches if c.contrast else 0)
         }
 
 

@@ -120,6 +120,10 @@ def test_failed_runs_are_counted_and_never_averaged_in():
     assert (found.settings[1].runs, found.settings[1].failed) == (20, 4)
     assert found.comparisons[0].contrast.launches == 16
     assert found.settings[1].median == pytest.approx(1, rel=0.02)
+    runs["b"] = {n: value if n < 5 else None for n, value in runs["b"].items()}
+    assert analyse(runs, planned=20).rounds_needed == {"b": 35}, "4 of 20 have figures, 7 must"
+    runs["b"] = dict.fromkeys(range(20))
+    assert not analyse(runs, planned=20).rounds_needed, "no number of rounds would decide"
     (none,) = analyse({"a": {}, "b": {}}, planned=20).comparisons
     assert none.answer == "undecided" and none.obstacle == Obstacle("few_rounds", what="0")
 
