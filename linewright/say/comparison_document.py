@@ -28,6 +28,7 @@ from linewright.say.document import (
     Document,
     Sentence,
     TextTable,
+    capital,
     document_of,
     render_all,
     sentence,
@@ -309,8 +310,9 @@ def _tables(
 def _not_comparable(comparison: ComparedFiles, side: ComparedFile) -> Iterator[Sentence]:
     """How many rows were left out for each reason, numbers in it aside."""
     obstacles = ((re.sub("[0-9]+", "N", obstacle_text(r)), r) for r in side.rows if r.obstacle)
-    for reason, pairs in grouped(obstacles, lambda pair: pair[0]).items():
-        text = f"Not comparable, {len(pairs)} of them: {reason}."
+    kinds = grouped(obstacles, lambda pair: (_CALLED[pair[1].why], pair[0]))
+    for (called, reason), pairs in kinds.items():
+        text = f"{capital(called)}, {len(pairs)} of them: {reason}."
         yield _of(comparison, text, [row for _, row in pairs], sentence_as_written)
 
 
