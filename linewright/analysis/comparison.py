@@ -33,6 +33,8 @@ ALPHA = 0.05
 UNPAIRED = 8
 """Times as many launches that runs made one after the other need: their drift is estimated from
 them too."""
+POWER = 2.8
+"""Standard errors of the smallest difference that is probably shown."""
 MOST_LAUNCHES = 40
 """More launches than this are not asked for: what they would tell costs more than it is worth."""
 
@@ -149,19 +151,27 @@ def judge(
 def detectable(c: Contrast, launches: int) -> float:
     """The smallest difference that this number of launches would probably show, as a logarithm or
     in ns."""
-    return 2.8 * c.spread * math.sqrt((1 if c.paired else UNPAIRED) / launches)
+    return POWER * math.sqrt(_of_launches(c) / launches + c.excess)
+
+
+def _of_launches(c: Contrast) -> float:
+    """The variance that launches average out, of one."""
+    return (1 if c.paired else UNPAIRED) * max(0.0, c.spread**2 - c.excess / c.leverage**2)
 
 
 def launches_needed(judgement: Judgement) -> float:
     """Launches from which an undecided comparison would probably be decided, its spread staying
-    what it is; infinite where only no difference at all would count as the same."""
+    what it is; infinite where no number would."""
     c = judgement.contrast
     if c is None or not c.enough(FEWEST_LAUNCHES) or c.spread <= 0:
         return FEWEST_LAUNCHES
     bound = math.log1p(judgement.same) if c.scale == "ratio" else judgement.same
-    if bound <= 0:
-        return math.inf
-    return max(c.launches + 2, math.ceil((detectable(c, 1) / bound) ** 2))
+    error = bound / POWER
+    if c.excess:  # what launches leave of the error: the estimate, too, is nearly what it will be
+        size, shown = abs(c.mean), judgement.shown or c
+        error = c.error * max((bound - size) / c.reach, size / shown.reach)
+    left = error * abs(error) - c.excess
+    return max(c.launches + 2, math.ceil(_of_launches(c) / left)) if left > 0 else math.inf
 
 
 class Side(Struct, frozen=True, kw_only=True):

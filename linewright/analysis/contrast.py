@@ -70,6 +70,8 @@ class Contrast(Struct, frozen=True, kw_only=True):
     residual: float = 0.0
     """Variance of a launch's mean that the rounds in it explain; 0 where rounds are not known."""
     residual_degrees: float = 0.0
+    excess: float = 0.0
+    """Variance of `mean` that no launch averages out."""
     over: Literal["launches", "draws", "nothing"] = "launches"
     """What the interval is over: launches; draws of a simulated machine's constants, with the
     model's own error; or nothing, where two simulated figures are known and no draws: an exact
@@ -90,6 +92,12 @@ class Contrast(Struct, frozen=True, kw_only=True):
     def error(self) -> float:
         """Standard error of `mean`."""
         return self.spread * self.leverage
+
+    @property
+    def reach(self) -> float:
+        """Half of the interval on the scale of `mean`."""
+        ratio = self.scale == "ratio"
+        return (math.log(self.high / self.low) if ratio else self.high - self.low) / 2
 
     @property
     def neutral(self) -> float:

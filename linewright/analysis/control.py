@@ -217,7 +217,8 @@ def _with_excess(c: Contrast, excess: Component | None) -> Contrast:
     if excess is None or excess.variance <= 0 or c.over != "launches":
         return c
     variance, degrees = satterthwaite([(c.error**2, c.degrees), (excess.variance, excess.degrees)])
-    return c.with_variance(variance / c.leverage**2, degrees)
+    widened = c.with_variance(variance / c.leverage**2, degrees)
+    return msgspec.structs.replace(widened, excess=excess.variance)
 
 
 LINEAR = 0.05

@@ -278,8 +278,7 @@ def more_text(judgements: Sequence[Judgement], asked: int = 0) -> str:
         for least in [max(detectable(c, MOST_LAUNCHES) for c in own)]
     ]
     return (
-        f"launches differ too much: even {MOST_LAUNCHES} of them show no difference below "
-        f"about {' or '.join(bounds)}"
+        f"even {MOST_LAUNCHES} launches would show no difference below about {' or '.join(bounds)}"
     )
 
 
