@@ -342,18 +342,20 @@ def add_cost(m: MachineAnswers) -> tuple[Summary | None, Summary | None, Interva
     return alone, contended, pooled_interval(contended, both) if one_figure else None
 
 
-def cheaper_instead(m: MachineAnswers, names: tuple[str, str], alone: bool) -> Comparison | None:
-    """The comparison in which the first of two forms, or operations, is shown to be cheaper than
-    the second (an empty name: whatever stands for one atomic word): contended, or where `alone`
-    allows without contention."""
+def cheaper_instead(m: MachineAnswers, names: tuple[str, str], alone: bool) -> FormAdvice | None:
+    """Where the first of two forms, or operations, is shown to be cheaper than the second (an empty
+    name: whatever stands for one atomic word): contended, or where `alone` allows without
+    contention; and where else it is shown to cost more."""
 
     def named(c: Comparison) -> bool:
         forms = c.first.form, c.second.form
         operations = c.first.operation, c.second.operation
         return names in (forms, operations, (c.first.form, ""))
 
-    cheaper = (c for c in m.select("operations") if c.cheaper and (c.contended or alone))
-    return min(filter(named, cheaper), key=lambda c: not c.contended, default=None)
+    own = list(filter(named, m.select("operations")))
+    cheaper = (c for c in own if c.cheaper and (c.contended or alone))
+    here = min(cheaper, key=lambda c: not c.contended, default=None)
+    return here and FormAdvice(here.operation, here, _farthest(c for c in own if c.slower))
 
 
 def updater_of_readers(m: MachineAnswers) -> Summary | None:
@@ -418,7 +420,12 @@ def _elsewhere(
         if f.operation == here.operation and f is not here
         if r.first.form == row.first.form and r.answer == answer
     ]
-    return max(against, key=lambda r: abs(math.log(r.times)), default=None)
+    return _farthest(against)
+
+
+def _farthest(rows: Iterable[Comparison]) -> Comparison | None:
+    """The row whose sides differ most."""
+    return max(rows, key=lambda r: abs(math.log(r.times)), default=None)
 
 
 class UselessPrefetch(Struct, frozen=True):
@@ -510,7 +517,7 @@ def what_to_write(
         return "same", [default, *rows], None
     if all("slower" in answers[n] or n in same for n in rows):
         return "default_best", [default, *same], None
-    if any("cheaper" in own for own in answers.values()):
+    if any({"cheaper", "slower"} <= own for own in answers.values()):
         return "depends", [], None
     return "undecided", [default], None
 

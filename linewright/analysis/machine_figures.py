@@ -26,7 +26,7 @@ from linewright.analysis.findings import plainest
 from linewright.analysis.machine_answers import MachineAnswers
 from linewright.analysis.questions import COUNTER, PADDED, QUESTIONS, READERS, SHARED, defaults
 from linewright.analysis.summary import Summary, figure_of, grouped
-from linewright.forms import made_of
+from linewright.forms import FLOORS, made_of
 from linewright.schema import Cell, Situation
 
 ROWS: tuple[tuple[str, str], ...] = (
@@ -133,12 +133,12 @@ def _figure(s: Summary, beside: Sequence[Summary] = ()) -> Side:
 
 def rows(m: MachineAnswers, columns: Sequence[MatrixColumn]) -> list[Row]:
     """The operations that were measured, each with its entry in every column."""
-    answers = []
+    answers, atomic = [], [s for s in m.one_line if s.cell.form not in FLOORS]
     for operation, loop in ROWS:
-        named = (s for s in m.one_line if s.cell.operation == operation)
+        named = (s for s in atomic if s.cell.operation == operation)
         own = [s for s in named if made_of(s.cell.form).loop == loop]
         if operation == "add" and not any(s.cell.form == "lock_add" for s in own):
-            own += [s for s in m.one_line if s.cell.operation == "fetch_add"]
+            own += [s for s in atomic if s.cell.operation == "fetch_add"]
         if own:
             placed = grouped(own, lambda s: _column_of(s.cell))
             entries = {

@@ -156,7 +156,7 @@ def back_to_back(cell: Cell) -> bool:
 def of_operations(summaries: Sequence[Summary]) -> Pairs:
     """Operation against operation, back to back: comparisons that no form makes with its
     default."""
-    usable = [s for s in summaries if s.usable and back_to_back(s.cell)]
+    usable = [s for s in summaries if s.trusted and back_to_back(s.cell)]
     situations = grouped(
         usable, lambda s: s.cell.situation.without("lines", "width_bits", "params", "work")
     )
@@ -223,7 +223,7 @@ def defaults(members: Sequence[Summary]) -> dict[str, Summary]:
 
 def of_cores(summaries: Sequence[Summary]) -> Pairs:
     """Every form alone and back to back on another core against the first core timed."""
-    timed = [s for s in summaries if s.usable and s.cpus and s.cell.operation not in BASELINES]
+    timed = [s for s in summaries if s.trusted and s.cpus and s.cell.operation not in BASELINES]
     alone = (s for s in timed if s.cell.contender == "none" and s.cell.work_iters == 0)
 
     def where(s: Summary) -> tuple:

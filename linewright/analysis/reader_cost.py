@@ -46,7 +46,7 @@ def delay_of(of: Cell | Comparison) -> int:
 
 def measured(summaries: Iterable[Summary]) -> list[Summary]:
     """Cells of this family that have a figure which may be used."""
-    return [s for s in summaries if concerns(s.cell) and s.usable]
+    return [s for s in summaries if concerns(s.cell) and s.trusted]
 
 
 class ReaderSide(Struct, frozen=True, kw_only=True):

@@ -90,9 +90,10 @@ def _instead(
     """What is shown to be cheaper than what."""
     for names, (family, do) in texts.items():
         if a := cheaper_instead(m, names, alone=names == COUNTERS):
-            one, other = either(a.first.figures_ns), either(a.second.figures_ns)
-            less = numbers.times(a.shown.low, a.shown.high)
-            text, cells = f"{do}: {one} vs {other} ns {sharers_of(a.first)} ({less})", [a]
+            c, cells = a.here, [a]
+            one, other = either(c.first.figures_ns), either(c.second.figures_ns)
+            less = numbers.times(c.shown.low, c.shown.high)
+            text = f"{do}: {one} vs {other} ns {sharers_of(c.first)} ({less}){_but(a)}"
             if names == READERS:
                 updater = updater_of_readers(m)
                 waits = "what its updater waits was not measured"
@@ -100,7 +101,7 @@ def _instead(
                     waits = f"its updater waits {numbers.figure(updater.issue.median_ns / 1e3)} µs"
                     cells.append(updater)
                 text = f"{text}; {waits}"
-            yield sentence(text, family, cells, ratio=1 / a.contrast.value)
+            yield sentence(text, family, cells, ratio=1 / c.contrast.value)
 
 
 def _first_guess(m: MachineAnswers) -> Iterator[Sentence]:
@@ -195,7 +196,7 @@ def _written(found: Sequence[Finding]) -> tuple[str, list[str]]:
         widest = all_within_text(r for f in found for r in f.rows)
         return f"any of {numbers.join(forms)}, which are the same within {widest}", forms
     default_best = f"{default}, since nothing measured costs less"
-    depends = "depends on contention and work, see above"
+    depends = "depends on contention and work"
     return {"default_best": default_best, "depends": depends}.get(why, ""), forms
 
 

@@ -175,7 +175,7 @@ def test_a_wide_interval_means_measure_more():
     assert (answer.decision.value, answer.decision.why) == ("default", "measure_more")
     asked = r"undecided; measure more: linewright measure --plan quick --set launches=10 --budget"
     assert re.search(asked, answer.decision.sentence.text), "twice as many: 40 would not do"
-    assert "even 40 of them show no difference below" in text(answer)
+    assert "even 40 launches would show no difference below" in text(answer)
     assert "not shown to be as good as the default" in text(answer)
 
 
@@ -400,6 +400,15 @@ def test_any_of_several_forms_is_said_only_where_they_are_shown_to_be_the_same()
     assert sum("until more is known" in line for line in lines) == 1, (
         "what is undecided is said once, for all"
     )
+
+
+def test_a_form_that_is_cheaper_here_and_undecided_there_does_not_depend():
+    forms, rng = ("xchg", "prefetchw_xchg"), np.random.default_rng(3)
+    both = [(cell(form, contender="same_line", threads=2, lines=8), 20.0) for form in forms]
+    records = together(points(dict(zip(forms, (5.0, 4.0), strict=True))), rng, own=0.005)
+    answer = one(records + together(both, rng, own=0.3), arch="x86_64", features=[])
+    (line,) = render_all(section(answer, "code").lines)
+    assert "until more is known" in line and "depends" not in line
 
 
 def test_plans_of_their_own_have_sections_and_controls_are_never_advised():

@@ -4,11 +4,14 @@ not shown."""
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import numpy as np
 import pytest
 
 from linewright.analysis import summarise
+from linewright.forms import made_of
 from linewright.say.document import Topic, render, render_all
 from support.analysis_samples import OPERATIONS, cell, contexts_of, published, together
 from support.screens import screens
@@ -109,6 +112,40 @@ def test_reading_first_is_advised_with_what_it_costs_contended():
         "first CAS, alone: 5." in line and line.endswith("instead of 24.9 ns with a second CPU.")
         for line in used
     ), used
+
+
+def test_advice_says_where_it_costs_more():
+    """A counter that is cheaper alone only, and a fetch_add that is cheaper contended only."""
+    slow = X86 | {"lock_xadd": 20.8, "prefetchw_lock_xadd": 20.8}
+    costly = [(c, 60.0 if c.contender != "none" and ns < 1 else ns) for c, ns in counters()]
+    records = together(
+        costs(slow, CONTENDED) + costly, np.random.default_rng(1), shared=0.03, own=0.005
+    )
+    said = " ".join(render_all(screen(records).of("uses")))
+    assert re.search(
+        r"per-CPU words: [\d.]+ vs 5\.\d+ ns alone [^;]*, but 6[\d.]+ instead of 1[\d.]+ ns with a",
+        said,
+    ), said
+    assert re.search(r"by fetch_add: [^;]*, but 2[\d.]+ instead of 5\.\d+ ns alone", said), said
+
+
+def test_nothing_is_advised_by_a_figure_that_is_not_believed():
+    costless = [(c, 0.001 if c.contender != "none" and ns < 1 else ns) for c, ns in counters()]
+    records = together(costs(X86, CONTENDED) + costless, np.random.default_rng(1), shared=0.03)
+    said = render_all(screen(records).of("uses"))
+    assert "Count in per-CPU words: 0.6" in said[0] and "ns alone" in said[0], said
+
+
+def test_an_add_that_is_not_atomic_stands_for_none():
+    records = together(costs(X86 | {"plain_add": 0.3}, {}), np.random.default_rng(1))
+    lacking = dict(status="unavailable", window_ns=[], window_line=[], baseline_ns=[])
+    records = [
+        msgspec.structs.replace(r, **lacking) if made_of(r.cell.form).base == "lock_add" else r
+        for r in records
+        if r.cell.form != "builtin_add"
+    ]
+    entry = screen(records).rows["add"].entries["alone"]
+    assert (entry.default, entry.why) == (None, "unavailable")
 
 
 def test_use_and_set_say_what_is_shown(x86):
