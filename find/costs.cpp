@@ -298,6 +298,16 @@ public:
     Handing &operator=(const Handing &) = delete;
 
     pid_t other() const { return tid_.load(std::memory_order_relaxed); }
+    // Time of the quickest of some rounds, for each change of tasks: other programs' time slices, which these would otherwise
+    // share, only lengthen them. `interrupted`: a timer's interrupt comes before each round trip, and so a third change.
+    std::uint64_t change_ns(bool interrupted) {
+        std::uint64_t best = time_trips(interrupted);
+        for (int i = 1; i < switch_rounds; i++)
+            best = std::min(best, time_trips(interrupted));
+        return best / ((interrupted ? 3 : 2) * round_trips);
+    }
+
+private:
     std::uint64_t time_trips(bool interrupted) {
         char byte = 0;
         timespec shortest{.tv_sec = 0, .tv_nsec = 1};
@@ -309,32 +319,43 @@ public:
         return monotonic_ns() - began;
     }
 
-private:
     OnOneCpu here_;
     int there_[2] = {-1, -1}, back_[2] = {-1, -1};
     std::atomic<pid_t> tid_{0};
     std::thread other_;
 };
 
-// What such an event in each of two tasks of a CPU adds to a change between them, against none: a disabled one costs there,
-// too. 0 where that does not show. `interrupted`: a timer's interrupt comes before each round trip, and so a third change.
-std::uint64_t added_to_switch(const perf_event_attr &attributes, bool interrupted) {
+// What `begin` makes, of the other task, adds to a change of tasks of this CPU while it is there. 0 where that does not show.
+template <class Begin> std::uint64_t added_by(Begin begin, bool interrupted) {
     Handing handing;
     if (!handing.other())
         return 0;
-    std::vector<std::uint64_t> without, with;
+    std::uint64_t more = ~0ull, less = ~0ull;
     for (int pass = 0; pass < passes; pass++) {
-        for (int i = 0; i < switch_rounds; i++)
-            without.push_back(handing.time_trips(interrupted));
-        Handle events[] = {Handle(perf_open(attributes, 0, -1)), Handle(perf_open(attributes, handing.other(), -1))};
-        for (const Handle &event : events)
-            ioctl(event.get(), PERF_EVENT_IOC_ENABLE, 0);
-        for (int i = 0; i < switch_rounds; i++)
-            with.push_back(handing.time_trips(interrupted));
+        less = std::min(less, handing.change_ns(interrupted));
+        auto there = begin(handing.other());
+        more = std::min(more, handing.change_ns(interrupted));
     }
-    // The shortest of each: other programs' time slices, which these would otherwise share, only lengthen them.
-    std::uint64_t more = std::ranges::min(with), less = std::ranges::min(without);
-    return more > less && less ? (more - less) / ((interrupted ? 3 : 2) * round_trips) : 0;
+    return more > less && less ? more - less : 0;
+}
+
+Handle enabled(const perf_event_attr &attributes, pid_t tid, int cpu = -1) {
+    Handle event(perf_open(attributes, tid, cpu));
+    ioctl(event.get(), PERF_EVENT_IOC_ENABLE, 0);
+    return event;
+}
+
+// Such an event in each of the two tasks: a disabled one costs there, too.
+std::uint64_t added_to_switch(const perf_event_attr &attributes, bool interrupted) {
+    auto in_both = [&](pid_t other) { return std::array{enabled(attributes, 0), enabled(attributes, other)}; };
+    return added_by(in_both, interrupted);
+}
+
+// Records of all changes of this CPU.
+std::pair<Handle, std::optional<Ring>> telling(pid_t) {
+    Handle event = enabled(switch_attributes(), -1, sched_getcpu());
+    auto ring = event ? Ring::map(event.get(), 32) : std::nullopt;
+    return {std::move(event), std::move(ring)};
 }
 
 } // namespace
@@ -348,6 +369,8 @@ Costs measure_costs() {
     std::uint64_t at_switch =
         added_to_switch(watch_attributes({.address = reinterpret_cast<std::uint64_t>(&untouched)}), true);
     Costs costs;
+    if (std::uint64_t told = added_by(telling, false))
+        costs.told_ns = told;
     measure_sample(costs);
     measure_watch(costs);
     if (costs.watch_measured) {

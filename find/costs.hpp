@@ -12,6 +12,9 @@ struct Costs {
     std::uint64_t sample_ns = 4'000, hit_ns = 70'000, arm_ns = 50'000;
     bool sample_measured = false, watch_measured = false;
     std::uint64_t switch_ns = 1'000; // of events of tasks: setting a timer anew when a CPU changes tasks
+    std::uint64_t told_ns = 900; // of a change of tasks that is recorded: twice, some 450 ns each on an AMD EPYC
+    // Of each change while the kernel looks for events there: 54 ns (36 to 100) on that machine.
+    static constexpr std::uint64_t looked_ns = 50;
     std::uint64_t watch_switch_ns = 10'000; // of a watchpoint: setting it anew, 4 to 12 us in virtual machines
     std::uint64_t wait_ns = 100'000; // of each millisecond in which a watchpoint waits
 };
@@ -19,7 +22,7 @@ struct Costs {
 // Takes about 100 ms. A sample: code of many branches with and without a timer of many samples, in turns, median of the
 // differences. A hit: a store to a watched word of our own, which is disarmed by it. Setting: what a thread that runs on
 // another CPU loses while watchpoints of its are opened, enabled and closed here, since each step interrupts it; with one
-// CPU all that it takes. A watchpoint's switch: as of events of tasks below, with a timer's interrupt before each round
+// CPU all that it takes. A change that is recorded: a byte that two threads of one CPU hand to each other, with and without. A watchpoint's switch: as of events of tasks below, with a timer's interrupt before each round
 // trip. Waiting: what the kernel's copying loses meanwhile, for a program that copies for a tenth of its time.
 Costs measure_costs();
 // What events of tasks add to a change of tasks, from a byte that two threads of one CPU hand to each other with such events

@@ -101,6 +101,15 @@ perf_event_attr timer_attributes(std::uint64_t period_ns, bool kernel, bool on_e
     return attributes;
 }
 
+perf_event_attr switch_attributes() {
+    perf_event_attr attributes = common_attributes();
+    attributes.type = PERF_TYPE_SOFTWARE;
+    attributes.config = PERF_COUNT_SW_DUMMY;
+    attributes.disabled = 1;
+    attributes.context_switch = 1;
+    return attributes;
+}
+
 int perf_open(const perf_event_attr &attributes, pid_t tid, int cpu, int group) {
     perf_event_attr copy = attributes;
     return static_cast<int>(syscall(SYS_perf_event_open, &copy, tid, cpu, group, PERF_FLAG_FD_CLOEXEC));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// perf_event_open as the sampler uses it: one ring of records, and the two kinds of event that fill rings.
+// perf_event_open as the sampler uses it: one ring of records, and the kinds of event that fill rings.
 #pragma once
 
 #include <cstddef>
@@ -92,10 +92,12 @@ struct Sample {
 // Reads a PERF_RECORD_SAMPLE of our sample type; false for one that is cut short.
 bool parse(const perf_event_header &record, Sample &sample);
 
-// What both kinds of event have in common: the sample type, the registers, the clock.
+// What all kinds of event have in common: the sample type, the registers, the clock.
 perf_event_attr common_attributes();
 // A timer on the CPU clock of a task. `kernel`: samples inside the kernel too.
 perf_event_attr timer_attributes(std::uint64_t period_ns, bool kernel, bool on_exec);
+// Records of tasks that leave and take a CPU.
+perf_event_attr switch_attributes();
 
 int perf_open(const perf_event_attr &attributes, pid_t tid, int cpu, int group = -1);
 

@@ -89,6 +89,7 @@ private:
     void begin_program();
     void begin_process();
     std::uint64_t switches() const;
+    std::uint64_t switch_cost_ns(std::uint64_t switched, std::uint64_t elapsed_ns) const;
     bool by_cpu(const std::vector<pid_t> &family);
     void join(const std::vector<pid_t> &family);
     void header(const char *scope);
@@ -132,6 +133,7 @@ void Run::header(const char *scope) {
         .number("sample_ns", costs_.sample_ns)
         .number("hit_ns", costs_.hit_ns)
         .number("arm_ns", costs_.arm_ns)
+        .number("told_ns", costs_.told_ns)
         .number("watch_switch_ns", costs_.watch_switch_ns)
         .number("watch_wait_ns", costs_.wait_ns)
         .flag("measured", signals_ || (costs_.sample_measured && costs_.watch_measured))
@@ -179,12 +181,10 @@ void Run::begin_process() {
 
 // One event for each CPU of the whole machine, where that is allowed; else `timers_` is fresh.
 bool Run::by_cpu(const std::vector<pid_t> &family) {
-    timers_.emplace(out_, period_ns_);
-    if (timers_->add_machine(family) == 0) {
-        costs_.switch_ns = 2 * switch_record_ns;
+    timers_.emplace(out_, period_ns_, costs_.told_ns);
+    if (timers_->add_machine(family) == 0)
         return true;
-    }
-    timers_.emplace(out_, period_ns_);
+    timers_.emplace(out_, period_ns_, costs_.told_ns);
     costs_.switch_ns = measure_switch();
     return false;
 }
@@ -204,12 +204,10 @@ bool Run::given_up() {
     return stop_asked_ || !commands_open_ || signals_seen.load(std::memory_order_relaxed);
 }
 
-// Changes of tasks that events of tasks took part in so far; those of children count once they were waited for.
+// Changes of the program's tasks so far; those of children count once they were waited for.
 std::uint64_t Run::switches() const {
     if (!timers_)
         return 0;
-    if (timers_->whole_machine())
-        return timers_->totals().switches;
     if (options_.pid)
         return switches_of(family_of(options_.pid));
     rusage used{};
@@ -334,7 +332,9 @@ void Run::loop() {
             flushed_ns = monotonic_ns();
         }
         pollfd commands{commands_open_ ? options_.commands : -1, POLLIN, 0};
-        if (poll(&commands, 1, watches_.waits() ? 1 : watches_.idle() ? 20 : 4) > 0)
+        // Often at first: who changes tasks too often for a record of each is met soon.
+        bool seldom = watches_.idle() && monotonic_ns() - began_ns_ > 100'000'000;
+        if (poll(&commands, 1, watches_.waits() ? 1 : seldom ? 20 : 4) > 0)
             take_commands();
     }
 }
@@ -347,6 +347,21 @@ std::uint64_t beside_ns(const probe::Load_since &load, std::uint64_t elapsed_ns)
     constexpr std::uint64_t least_ns = 500'000'000;
     const std::optional<double> cpus = elapsed_ns < least_ns ? std::nullopt : load.others();
     return static_cast<std::uint64_t>(cpus.value_or(0.0) * static_cast<double>(elapsed_ns));
+}
+
+// Events of tasks are set anew at each change. Where CPUs are sampled, those that were recorded cost, and all for as long as the
+// kernel looks for events there: until a second after the recording ended.
+std::uint64_t Run::switch_cost_ns(std::uint64_t switched, std::uint64_t elapsed_ns) const {
+    constexpr std::uint64_t behind_ns = 1'000'000'000;
+    if (!timers_ || !timers_->whole_machine())
+        return switched * costs_.switch_ns;
+    const Totals &totals = timers_->totals();
+    std::uint64_t looked_for_ns = elapsed_ns;
+    if (totals.told_until_ns)
+        looked_for_ns = std::min(elapsed_ns, totals.told_until_ns + behind_ns - std::min(totals.told_until_ns, began_ns_));
+    double part = static_cast<double>(looked_for_ns) / static_cast<double>(std::max<std::uint64_t>(elapsed_ns, 1));
+    auto looked = static_cast<std::uint64_t>(part * static_cast<double>(switched));
+    return looked * Costs::looked_ns + totals.switches * costs_.told_ns;
 }
 
 void Run::finish() {
@@ -367,7 +382,8 @@ void Run::finish() {
         .number("watch_cost_ns", watches_.cost_ns())
         .number("sample_cost_ns", signals_ ? signals_->handler_ns() : totals.samples * costs_.sample_ns)
         .number("switches", switched)
-        .number("switch_cost_ns", switched * costs_.switch_ns)
+        .number("switches_told", totals.switches)
+        .number("switch_cost_ns", switch_cost_ns(switched, elapsed_ns))
         .number("tasks_told_ns", totals.tasks_told_ns)
         .number("cpu_ns", program_ ? cpu_of(RUSAGE_CHILDREN) : 0)
         .number("own_cpu_ns", cpu_of(RUSAGE_SELF))

@@ -127,13 +127,8 @@ int Timers::add_machine(const std::vector<pid_t> &family) {
 
 // Changes of tasks have events of their own, which can end before the timers.
 void Timers::open_switches() {
-    perf_event_attr attributes = common_attributes();
-    attributes.type = PERF_TYPE_SOFTWARE;
-    attributes.config = PERF_COUNT_SW_DUMMY;
-    attributes.disabled = 1;
-    attributes.context_switch = 1;
     for (const auto &[cpu, ring] : cpus_)
-        if (Handle event(perf_open(attributes, -1, cpu));
+        if (Handle event(perf_open(switch_attributes(), -1, cpu));
             event && ioctl(event.get(), PERF_EVENT_IOC_SET_OUTPUT, ring.first) == 0)
             switches_.push_back(std::move(event));
 }
@@ -141,14 +136,14 @@ void Timers::open_switches() {
 void Timers::end_switches(std::uint64_t told_ns) {
     switches_.clear();
     if (!totals_.tasks_told_ns)
-        totals_.tasks_told_ns = told_ns;
+        totals_.tasks_told_ns = told_ns, totals_.told_until_ns = monotonic_ns();
 }
 
 // Where whatever runs here changes so often that telling of it takes more than this part of each CPU's time, it ends.
 bool Timers::afford_switch(std::uint64_t now_ns) {
     constexpr std::uint64_t part = 200, burst = 1000, unread_ns = 1'000'000'000; // what other CPUs' rings hold is younger
     seen_switches_++;
-    if (seen_switches_ > burst && seen_switches_ * switch_record_ns * part > (now_ns - started_ns_) * switches_.size())
+    if (seen_switches_ > burst && seen_switches_ * told_ns_ / 2 * part > (now_ns - started_ns_) * switches_.size())
         end_switches(now_ns - unread_ns);
     return !switches_.empty();
 }
@@ -275,9 +270,12 @@ void Timers::take_name(const perf_event_header &record) {
 void Timers::take_switch(const perf_event_header &record) {
     constexpr std::uint64_t closely_ns = 100'000;
     auto pid = at<std::uint32_t>(record, record.size - 24u), tid = at<std::uint32_t>(record, record.size - 20u);
-    if (!afford_switch(time_of(record)) || !(record.misc & PERF_RECORD_MISC_SWITCH_OUT) || !pid || !ours(pid))
+    bool told = afford_switch(time_of(record));
+    if (!(record.misc & PERF_RECORD_MISC_SWITCH_OUT) || !pid || !ours(pid))
         return;
-    totals_.switches++;
+    totals_.switches++; // those that came behind the end, too: they were paid for
+    if (!told)
+        return;
     std::pair left{time_of(record), (record.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) != 0};
     auto &[last_ns, last_preempted] = left_[tid];
     if (left.first < last_ns + closely_ns && left.second == last_preempted)

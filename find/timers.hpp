@@ -20,15 +20,14 @@ struct Totals {
     std::uint64_t samples = 0, kernel = 0, lost = 0, throttled = 0;
     std::uint64_t switches = 0; // of the program's threads, where whole CPUs are sampled
     std::uint64_t tasks_told_ns = 0; // when telling of them ended before the end
+    std::uint64_t told_until_ns = 0; // and when that was seen
 };
-
-// What the kernel takes to tell that a task leaves or takes a CPU: two threads of an AMD EPYC's virtual machine that hand a
-// byte to each other took 560 ns more for each change, which are two such records.
-inline constexpr std::uint64_t switch_record_ns = 280;
 
 class Timers {
 public:
-    Timers(Output &output, std::uint64_t period_ns) : out_(output), code_(output), blocks_(output), period_ns_(period_ns) {}
+    // `told_ns`: what it costs to record a change of tasks.
+    Timers(Output &output, std::uint64_t period_ns, std::uint64_t told_ns)
+        : out_(output), code_(output), blocks_(output), period_ns_(period_ns), told_ns_(told_ns) {}
 
     // Opens events for a task on every CPU; new threads and children of it inherit them. 0, or the errno.
     int add(pid_t tid, bool on_exec);
@@ -70,7 +69,7 @@ private:
     Output &out_;
     Code code_;
     ThreadBlocks blocks_;
-    std::uint64_t period_ns_;
+    std::uint64_t period_ns_, told_ns_;
     std::uint64_t aligned_ns_ = 0; // when the CPUs' timers were started together
     bool kernel_ = true; // samples inside the kernel are allowed
     bool machine_ = false;

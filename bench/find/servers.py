@@ -253,7 +253,8 @@ class Beside(contextlib.ExitStack):
         looks = 0
         while way != BUSY and looks < 10:
             time.sleep(0.1)
-            looks = looks + 1 if len(self._perf_events()) == os.cpu_count() else 0
+            events = len(self._perf_events())  # changes of tasks have their own, where few
+            looks = looks + 1 if events in (os.cpu_count(), 2 * os.cpu_count()) else 0
         self._timers = list(self._taken())
         for fd in self._timers:
             self.callback(os.close, fd)

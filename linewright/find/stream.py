@@ -57,8 +57,9 @@ class Start(Line, frozen=True, kw_only=True, tag="start"):
     hit_ns: U64 = 0
     arm_ns: U64 = 0
     watch_switch_ns: U64 = 0
-    """What a sample, a watchpoint's hit, the setting of one and a change of tasks with one cost
-    the program here, as far as the sampler could measure it at its start."""
+    told_ns: U64 = 0
+    """What a sample, a watchpoint's hit, the setting of one, a change of tasks with one and one
+    that is recorded cost the program here, as far as the sampler could measure it at its start."""
     watch_wait_ns: U64 = 0
     """The same of each millisecond in which a watchpoint waits: some CPUs copy slower then."""
     measured: bool = False
@@ -237,9 +238,10 @@ class End(Line, frozen=True, kw_only=True, tag="end"):
     sample_cost_ns: U64 = 0
     """Of all samples together, in the program's threads."""
     switches: U64 = 0
+    switches_told: U64 = 0
     switch_cost_ns: U64 = 0
-    """Changes of tasks at which timers were set anew, or where every CPU is sampled those that were
-    told, and what that cost."""
+    """Changes of the program's tasks, and those that were recorded where every CPU is sampled; what
+    it cost to set timers anew there, or to record and to look for events."""
     tasks_told_ns: U64 = 0
     """When telling of changes of tasks ended for their number, or the want of an event; 0: it did
     not."""

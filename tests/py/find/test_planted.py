@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -223,6 +224,31 @@ def test_costs_are_measured_before_the_program_starts(sampling) -> None:
     )
     slow = msgspec.json.decode(asked.stdout.splitlines()[0], type=AnyLine)
     assert slow.period_ns >= 1000 * slow.sample_ns
+
+
+HANDING = """
+import os
+os.sched_setaffinity(0, list(os.sched_getaffinity(0))[:1])
+there, back = os.pipe(), os.pipe()
+if os.fork() == 0:
+    for _ in range(20000):
+        os.read(there[0], 1), os.write(back[1], b"x")
+    os._exit(0)
+for _ in range(20000):
+    os.write(there[1], b"x"), os.read(back[0], 1)
+os.wait()
+"""
+"""Two processes of one CPU that hand a byte to and fro 20,000 times."""
+
+
+def test_every_change_of_tasks_is_paid_for(sampling) -> None:
+    """Those behind the end of telling were not: where changes are many, nearly all."""
+    words = [SAMPLER, "--", sys.executable, "-c", HANDING]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    lines = [msgspec.json.decode(line, type=AnyLine) for line in done.stdout.splitlines()]
+    start, end = lines[0], lines[-1]
+    assert end.switches >= 40_000 and end.switches_told <= end.switches
+    assert end.switch_cost_ns > end.switches_told * start.told_ns
 
 
 def test_a_watchpoint_that_waits_is_counted(sampling) -> None:
