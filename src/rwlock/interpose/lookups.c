@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <gnu/lib-names.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -35,6 +36,7 @@ struct symbols {
     uintptr_t base;
     const ElfW(Sym) * symbols;
     const char *names;
+    size_t own_name; /* DT_SONAME, among those */
     const uint32_t *hashes; /* DT_GNU_HASH */
     const uint16_t *versions; /* or NULL */
 };
@@ -56,6 +58,9 @@ static struct symbols symbols_of(const struct link_map *object)
             break;
         case DT_STRTAB:
             s.names = table;
+            break;
+        case DT_SONAME:
+            s.own_name = d->d_un.d_val;
             break;
         case DT_GNU_HASH:
             s.hashes = table;
@@ -98,7 +103,14 @@ static void *defined(const struct symbols *s, const char *name)
     return NULL;
 }
 
-/* The objects that begin with the program stay, up to the C library at least, in this order. */
+static bool is_c_library(const struct symbols *s)
+{
+    const char *own = s->names + s->own_name;
+    return same(own, LIBC_SO) || same(own, LIBPTHREAD_SO);
+}
+
+/* The objects that begin with the program stay, up to the C library at least, in this order. A lock's functions are the C library's own: what another
+ * library puts before them asks for the next ones, which are this library's for everyone. */
 void *next_function(const char *name)
 {
     bool behind = false;
@@ -106,7 +118,8 @@ void *next_function(const char *name)
     for (const struct link_map *object = _r_debug.r_map; object && !found; object = object->l_next) {
         if (behind) {
             struct symbols symbols = symbols_of(object);
-            found = defined(&symbols, name);
+            if (!own_function(name) || is_c_library(&symbols))
+                found = defined(&symbols, name);
         }
         behind = behind || object->l_ld == _DYNAMIC;
     }

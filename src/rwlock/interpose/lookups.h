@@ -3,8 +3,8 @@
 #ifndef LINEWRIGHT_SRC_RWLOCK_LOOKUPS_H
 #define LINEWRIGHT_SRC_RWLOCK_LOOKUPS_H
 
-/* The function of the first object behind this library that has one, as dlsym(RTLD_NEXT) finds it from here; NULL: there is none. Calls no other
- * function. */
+/* The function of the first object behind this library that has one, as dlsym(RTLD_NEXT) finds it from here, but the C library's where this library has
+ * one for programs; NULL: there is none. Calls no other function. */
 void *next_function(const char *name);
 
 /* The same with the function's own type, looked for once: a function that the C library has, else the program ends here. Relaxed: each thread finds

@@ -177,6 +177,21 @@ static void check(const char *name, struct ways w) {
     writes_beside_readers(&w);
 }
 
+/* The library's functions stand before the C library's, and call the next ones: a lock of several processes, and one of this. */
+static void is_watched(int shared) {
+    pthread_rwlock_t l;
+    pthread_rwlockattr_t attributes;
+    const struct timespec passed = {0, 0};
+    way_name = shared ? "a process-shared lock that a library watches" : "a lock that a library watches";
+    pthread_rwlockattr_init(&attributes);
+    pthread_rwlockattr_setpshared(&attributes, shared);
+    holds("it begins", pthread_rwlock_init(&l, &attributes) == 0);
+    holds("a reader gets it", pthread_rwlock_timedrdlock(&l, &passed) == 0);
+    holds("a writer does not", by_another(&l, own.trywrlock, own.unlock) == EBUSY);
+    holds("it is released", own.unlock(&l) == 0);
+    holds("then a writer gets it", by_another(&l, own.wrlock, own.unlock) == 0);
+}
+
 /* What is none of the locks' functions is found as each caller finds it. */
 static void the_rest_stays(const char *apart) {
     way_name = "other names";
@@ -208,6 +223,8 @@ int main(int count, char **words) {
     check("dlsym(RTLD_NEXT) of a library", found(behind_the_library, NULL));
     check("a library opened with RTLD_DEEPBIND", of_plugin(dlopen(words[1], RTLD_NOW | RTLD_DEEPBIND)));
     check("the same by dlmopen", of_plugin(dlmopen(LM_ID_BASE, words[1], RTLD_NOW | RTLD_DEEPBIND)));
+    is_watched(PTHREAD_PROCESS_PRIVATE);
+    is_watched(PTHREAD_PROCESS_SHARED);
     the_rest_stays(words[2]);
     printf("%d things are not so\n", failures);
     return failures != 0;

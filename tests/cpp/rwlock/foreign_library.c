@@ -4,6 +4,8 @@
 #include "foreign.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
 
 struct ways library_calls(void) {
     return (struct ways){pthread_rwlock_rdlock, pthread_rwlock_tryrdlock, pthread_rwlock_wrlock, pthread_rwlock_trywrlock,
@@ -14,6 +16,31 @@ struct ways library_calls(void) {
 void *library_next(const char *name) {
     void *volatile found = dlsym(RTLD_NEXT, name);
     return found;
+}
+
+/* As a library that watches locks does; called again before it has returned, it says so. */
+static __thread bool inside;
+
+int pthread_rwlock_init(pthread_rwlock_t *l, const pthread_rwlockattr_t *attributes) {
+    int (*next)(pthread_rwlock_t *, const pthread_rwlockattr_t *);
+    *(void **)&next = library_next("pthread_rwlock_init");
+    if (inside)
+        return EDEADLK;
+    inside = true;
+    int error = next(l, attributes);
+    inside = false;
+    return error;
+}
+
+int pthread_rwlock_timedrdlock(pthread_rwlock_t *l, const struct timespec *end) {
+    int (*next)(pthread_rwlock_t *, const struct timespec *);
+    *(void **)&next = library_next("pthread_rwlock_timedrdlock");
+    if (inside)
+        return EDEADLK;
+    inside = true;
+    int error = next(l, end);
+    inside = false;
+    return error;
 }
 
 void *library_opens(const char *file) {
