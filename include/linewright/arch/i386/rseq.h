@@ -24,6 +24,20 @@ struct lw__seq_args {
     uint32_t no; /* 40 */
 };
 
+/* In a function with over-aligned variables and an array of variable length, or alloca(), clang keeps the frame's address in ESI
+ * and lets an operand of assembly take it (14 and 19 do). So with clang the record comes in EDI, and ESI is put back. */
+#ifdef __clang__
+#define LW__ARGS_IN "D"
+#define LW__ARGS_LOST "eax"
+#define LW__ARGS_TAKE "pushl %%esi\n\tmovl %%edi, %%esi\n\t"
+#define LW__ARGS_LEAVE "movl %%esi, %%edi\n\tpopl %%esi\n"
+#else
+#define LW__ARGS_IN "S"
+#define LW__ARGS_LOST "eax", "edi"
+#define LW__ARGS_TAKE ""
+#define LW__ARGS_LEAVE ""
+#endif
+
 #ifdef __PIC__
 #define LW__ARGS_GOT lw__got()
 #define LW__DESCRIPTOR_ARGS "movl 12(%%esi), %%eax\n\tleal 30b@GOTOFF(%%eax), %%eax\n\t"
@@ -34,6 +48,7 @@ struct lw__seq_args {
 
 /* Publishes the descriptor, then forms the address of this CPU's word in %edi. The arguments are in (%esi). */
 #define LW__SEQ_BEGIN_ARGS            \
+    LW__ARGS_TAKE                     \
     LW__SEQ_TABLE("30", "31f", "32f") \
     LW__DESCRIPTOR_ARGS               \
     "movl (%%esi), %%edi\n\t"         \
@@ -57,10 +72,11 @@ __attribute__((noinline, cold, unused)) static bool lw__seq_add_wide_u64(char *q
                                         "movl 16(%%esi), %%ebx\n\t"
                                         "movl 20(%%esi), %%ecx\n\t"
                                         "addl %%eax, %%ebx\n\t"
-                                        "adcl %%edx, %%ecx\n\t" LW__DELAY "cmpxchg8b (%%edi)\n" LW__SEQ_END_ARGS
+                                        "adcl %%edx, %%ecx\n\t" LW__DELAY
+                                        "cmpxchg8b (%%edi)\n" LW__SEQ_END_ARGS LW__ARGS_LEAVE
                      :
-                     : "S"(&a)
-                     : "eax", "ebx", "ecx", "edx", "edi", "memory", "cc");
+                     : LW__ARGS_IN(&a)
+                     : LW__ARGS_LOST, "ebx", "ecx", "edx", "memory", "cc");
     return !a.no;
 }
 
@@ -88,10 +104,11 @@ no:
                                              ptrdiff_t off, unsigned limit)                                           \
     {                                                                                                                 \
         struct lw__seq_args a = {off, limit, q, LW__ARGS_GOT, {v, 0}, {expected, 0}, {0, 0}, 0};                      \
-        __asm__ volatile(LW__SEQ_BEGIN_ARGS LW__SEQ_TEST_LOCK body LW__SEQ_END_ARGS "movl %%eax, 32(%%esi)\n"         \
+        __asm__ volatile(LW__SEQ_BEGIN_ARGS LW__SEQ_TEST_LOCK body LW__SEQ_END_ARGS                                   \
+                         "movl %%eax, 32(%%esi)\n\t" LW__ARGS_LEAVE                                                   \
                          :                                                                                            \
-                         : "S"(&a)                                                                                    \
-                         : "eax", "ecx", "edx", "edi", "memory", "cc");                                               \
+                         : LW__ARGS_IN(&a)                                                                            \
+                         : LW__ARGS_LOST, "ecx", "edx", "memory", "cc");                                              \
         *old = (uint##bits##_t)a.old[0];                                                                              \
         return !a.no;                                                                                                 \
     }
@@ -151,10 +168,10 @@ LW__SEQ_VALUE(pop_at, 32,
         __asm__ volatile(LW__SEQ_BEGIN_ARGS LW__SEQ_TEST_LOCK                                                  \
                          "movl (%%edi), %%eax\n\t" LW__DELAY "movl 4(%%edi), %%edx\n\t"                        \
                          "movl %%eax, 32(%%esi)\n\t" /* the old value; a restart writes it again */            \
-                         "movl %%edx, 36(%%esi)\n\t" body LW__SEQ_END_ARGS                                     \
+                         "movl %%edx, 36(%%esi)\n\t" body LW__SEQ_END_ARGS LW__ARGS_LEAVE                      \
                          :                                                                                     \
-                         : "S"(&a)                                                                             \
-                         : "eax", "ebx", "ecx", "edx", "edi", "memory", "cc");                                 \
+                         : LW__ARGS_IN(&a)                                                                     \
+                         : LW__ARGS_LOST, "ebx", "ecx", "edx", "memory", "cc");                                \
         *old = (uint64_t)a.old[1] << 32 | a.old[0];                                                            \
         return !a.no;                                                                                          \
     }

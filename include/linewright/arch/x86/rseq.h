@@ -107,6 +107,12 @@ static inline char *lw__thread_pointer(void)
 #else
 #define LW__LIMIT_IN(limit) "g"(limit)
 #endif
+/* The same for the word's address: where clang addresses a frame by two registers, no third is left for it on i386. */
+#if defined(__i386__) && defined(__clang__)
+#define LW__WORD_IN(q) "g"(q)
+#else
+#define LW__WORD_IN(q) "r"(q)
+#endif
 
 /* Reads lw_percpu_rt.offset and the limit that stands `at` bytes into it. Both are final as soon as the library has started,
  * but for a limit that grows, so the compiler may hoist this out of loops and above calls. Where it hoists it to before that
@@ -153,7 +159,7 @@ LW__INLINE struct lw__rt_view lw__rt_read(const void *rt, size_t at)
 /* The end of the sequence. */
 #define LW__SEQ_END(abort) "32:\n\t" LW__SEQ_ELSEWHERE(abort, "")
 
-#define LW__SEQ_INPUTS [off] "r"(off), [limit] LW__LIMIT_IN(limit), [q] "r"(q)LW__GOT
+#define LW__SEQ_INPUTS [off] "r"(off), [limit] LW__LIMIT_IN(limit), [q] LW__WORD_IN(q) LW__GOT
 
 /* Additive: one add to memory is load, addition and commit at once. True: added. False: nothing happened. */
 #define LW__SEQ_ADD(bits, suffix, imm)                                                                      \

@@ -37,6 +37,20 @@ __extension__ typedef unsigned __int128 lw_u128 __attribute__((aligned(16)));
 
 typedef long long lw_wide_vector __attribute__((vector_size(16)));
 
+/* In a function with over-aligned variables and an array of variable length, or alloca(), clang keeps the frame's address in RBX
+ * and lets an operand or a clobber of assembly take it (14 and 19 do). So with clang the forms put RBX back themselves. */
+#ifdef __clang__
+#define LW_WIDE_AT "D" /* the address, in none of the registers in use */
+#define LW_WIDE_RBX "S"
+#define LW_WIDE_RBX_LOST "rsi"
+#define LW_WIDE_SWAP(insns) "xchgq %%rbx, %%rsi\n\t" insns "\n\txchgq %%rbx, %%rsi"
+#else
+#define LW_WIDE_AT "r"
+#define LW_WIDE_RBX "b"
+#define LW_WIDE_RBX_LOST "rbx"
+#define LW_WIDE_SWAP(insns) insns
+#endif
+
 static inline lw_u128 lw_u128_of(uint64_t lo, uint64_t hi)
 {
     return (lw_u128)hi << 64 | lo;
@@ -88,16 +102,16 @@ static inline lw_u128 lw_read_twice_cmpxchg16b_verify_u128(lw_u128 *p)
 {
     uint64_t lo, hi;
 
-    __asm__ __volatile__("1:\n\t"
-                         "movq (%[p]), %%rax\n\t"
-                         "movq 8(%[p]), %%rdx\n\t"
-                         "movq %%rax, %%rbx\n\t"
-                         "movq %%rdx, %%rcx\n\t"
-                         "lock cmpxchg16b (%[p])\n\t"
-                         "jne 1b"
+    __asm__ __volatile__(LW_WIDE_SWAP("1:\n\t"
+                                      "movq (%[p]), %%rax\n\t"
+                                      "movq 8(%[p]), %%rdx\n\t"
+                                      "movq %%rax, %%rbx\n\t"
+                                      "movq %%rdx, %%rcx\n\t"
+                                      "lock cmpxchg16b (%[p])\n\t"
+                                      "jne 1b")
                          : "+m"(*p), "=&a"(lo), "=&d"(hi)
-                         : [p] "r"(p)
-                         : "rbx", "rcx", "cc", "memory");
+                         : [p] LW_WIDE_AT(p)
+                         : LW_WIDE_RBX_LOST, "rcx", "cc", "memory");
     return lw_u128_of(lo, hi);
 }
 
@@ -121,9 +135,9 @@ static inline bool lw_cmpxchg16b_u128(lw_u128 *p, lw_u128 *old, lw_u128 desired)
     uint64_t lo = (uint64_t)*old, hi = (uint64_t)(*old >> 64);
     bool done;
 
-    __asm__ __volatile__("lock cmpxchg16b (%[p])"
+    __asm__ __volatile__(LW_WIDE_SWAP("lock cmpxchg16b (%[p])")
                          : "+m"(*p), "+a"(lo), "+d"(hi), "=@ccz"(done)
-                         : [p] "r"(p), "b"((uint64_t)desired), "c"((uint64_t)(desired >> 64))
+                         : [p] LW_WIDE_AT(p), LW_WIDE_RBX((uint64_t)desired), "c"((uint64_t)(desired >> 64))
                          : "memory");
     *old = lw_u128_of(lo, hi);
     return done;
@@ -134,13 +148,13 @@ static inline lw_u128 lw_cmpxchg16b_loop_xchg_u128(lw_u128 *p, lw_u128 v)
 {
     uint64_t lo, hi;
 
-    __asm__ __volatile__("movq (%[p]), %%rax\n\t"
-                         "movq 8(%[p]), %%rdx\n"
-                         "1:\n\t"
-                         "lock cmpxchg16b (%[p])\n\t"
-                         "jne 1b"
+    __asm__ __volatile__(LW_WIDE_SWAP("movq (%[p]), %%rax\n\t"
+                                      "movq 8(%[p]), %%rdx\n"
+                                      "1:\n\t"
+                                      "lock cmpxchg16b (%[p])\n\t"
+                                      "jne 1b")
                          : "+m"(*p), "=&a"(lo), "=&d"(hi)
-                         : [p] "r"(p), "b"((uint64_t)v), "c"((uint64_t)(v >> 64))
+                         : [p] LW_WIDE_AT(p), LW_WIDE_RBX((uint64_t)v), "c"((uint64_t)(v >> 64))
                          : "cc", "memory");
     return lw_u128_of(lo, hi);
 }
