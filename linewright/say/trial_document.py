@@ -134,6 +134,8 @@ def _more_text(some: Sequence[Comparison], trial: TrialVerdict) -> str:
     """What would decide the undecided."""
     needed = max((trial.rounds_needed.get(c.first.id, 0) for c in some), default=0)
     them = "it" if len(some) == 1 else "them"
+    if needed and all(c.obstacle for c in some):
+        return f"; it takes {needed} rounds (--runs) or more"
     return f"; about {needed} rounds (--runs) would decide {them}" if needed else ""
 
 

@@ -71,11 +71,14 @@ class TrialVerdict(Struct, frozen=True, kw_only=True):
 
     @property
     def rounds_needed(self) -> dict[str, int]:
-        """For each undecided setting the rounds in all that would probably decide it, of which as
-        many fail as did; none between two interim analyses, and where every round failed."""
+        """For each undecided setting the rounds in all that would probably decide it, or without an
+        interval the fewest that give one; of these as many fail as did.  None between two interim
+        analyses, and where every round failed."""
         fewest = fewest_rounds(len(self.settings)) if len(self.settings) > 1 else 0
         return {
-            c.first.id: math.ceil(max(launches_needed(c), fewest) * self.rounds / whole)
+            c.first.id: math.ceil(
+                max(0 if c.obstacle else launches_needed(c), fewest) * self.rounds / whole
+            )
             for c in self.comparisons
             if self.interim and c.answer == "undecided"
             if (whole := c.contrast.launches if c.contrast else 0)
