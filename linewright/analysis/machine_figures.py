@@ -257,7 +257,7 @@ class Price(Struct, frozen=True, kw_only=True):
     @property
     def compared(self) -> bool:
         """Whether it has a ratio at all; a wait, which is no operation, has none."""
-        return self.versus is not None and self.versus.contrast is not None
+        return self.versus is not None
 
     @property
     def ratio(self) -> Contrast | None:

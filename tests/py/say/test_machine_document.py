@@ -13,6 +13,7 @@ import pytest
 from linewright.analysis import summarise
 from linewright.forms import made_of
 from linewright.say.document import Topic, render, render_all
+from linewright.say.machine_tables import ratio_words
 from support.analysis_samples import OPERATIONS, cell, contexts_of, published, together
 from support.screens import screens
 
@@ -319,6 +320,9 @@ def test_a_price_of_few_launches_is_only_about():
     kept = [r for r in records if not (r.cell.form == "percpu_rseq_add" and r.launch > 2)]
     found = screen(kept).prices
     assert found["count: per-CPU word, rseq"].few and not found["count: thread-local word"].few
+    once = screen([r for r in records if r.launch == 0]).prices
+    words = {ratio_words(price) for price in once.values() if not price.reference}
+    assert words == {"no interval"}, "its own cost is no ratio to one atomic word"
 
 
 def test_use_and_the_price_list_give_one_ratio_for_one_pair():
