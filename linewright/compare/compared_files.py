@@ -220,10 +220,12 @@ class ComparedFiles(Struct, frozen=True, kw_only=True):
         return row.slower and exceeds(row, self.fail_above, self.higher_is_better)
 
     def unclear(self, row: Comparison) -> bool:
-        """Whether a row is neither shown to be worse than the limit allows nor shown not to be;
-        never without a limit."""
-        if self.fail_above is None or row.obstacle or self.fails(row):
+        """Whether a row is neither shown to be worse than the limit allows nor shown not to be, as
+        one that has no figure any more; never without a limit."""
+        if self.fail_above is None or self.fails(row):
             return False
+        if row.obstacle:
+            return row.obstacle.side == "after"
         return exceeds(row, self.fail_above, self.higher_is_better, surely=False)
 
     @property

@@ -110,6 +110,14 @@ def test_a_cell_that_became_wrong_fails_whatever_the_limit(command, pair):
     assert "not comparable" not in answer.stdout.lower()
 
 
+def test_a_cell_without_a_figure_now_is_not_shown_to_be_within_a_limit(command, pair):
+    lost = [record(spaced(0), (), "f" * 16, 9, status="unavailable", reason="lost")]
+    kept = dict.fromkeys(PLANTED.keys() - {0}, 1.0)
+    name = run(command.directory, "lost.jsonl", kept, 3, lost)
+    answer = command("compare", pair[0], name, "--fail-above", "100%,undecided")
+    assert answer.returncode == 1 and "but 1 is not shown to be within it" in flat(answer.stdout)
+
+
 def test_several_files_share_one_baseline_and_one_correction(command, pair):
     third = run(command.directory, "c.jsonl", {0: 1.0, 7: 1.0}, 4)
     answer = command("compare", *pair, third, "--json")
