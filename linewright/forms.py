@@ -140,7 +140,7 @@ class Family(Struct, frozen=True, kw_only=True):
     title: str
     """Heading in advice and report."""
     operations: tuple[str, ...]
-    baseline: str = ""
+    baseline_loop: str = ""
     """The operation that stands for the loop without one; empty where the family has none."""
     floors: tuple[str, ...] = ()
     """Forms that bound the others and are never advised: they lose counts, count something else, or
@@ -163,7 +163,7 @@ ONE_LINE = Family(
     name="one_line",
     title="Atomics on one line",
     operations=("add", "fetch_add", "xchg", "cmpxchg", "read"),
-    baseline="none",
+    baseline_loop="none",
     floors=("plain_add", "empty"),
     defaults={
         "add": ("lock_add", "ldadd", "llsc_add", "builtin_add"),
@@ -180,7 +180,7 @@ PERCPU = Family(
     name="percpu",
     title="Per-CPU counters",
     operations=("percpu_add", "percpu_cmpxchg"),
-    baseline="percpu_none",
+    baseline_loop="percpu_none",
     floors=(
         "percpu_racy_add", "percpu_thread_local_add",
         "percpu_own_plain_add", "percpu_shared_plain_add",
@@ -226,7 +226,7 @@ READERS = Family(
     operations=(
         "readers_pair", "readers_shape", "readers_floor", "readers_lookup", "readers_grace",
     ),
-    baseline="readers_none",
+    baseline_loop="readers_none",
     defaults={
         "readers_pair": ("rwlock", "mutex", "refcnt"),
         "readers_shape": ("srcu_percpu_builtin_add",),
@@ -285,11 +285,14 @@ FAMILIES = (ONE_LINE, PERCPU, WIDE, CACHE, DMA, READERS, LIBRARY, HANDOFF, SPACI
 
 FLOORS = frozenset(form for family in FAMILIES for form in family.floors)
 """Forms that are never recommended and never a side of a comparison."""
-BASELINES = frozenset(family.baseline for family in FAMILIES if family.baseline)
+BASELINE_LOOPS = frozenset(family.baseline_loop for family in FAMILIES if family.baseline_loop)
 """Operations that are the loop alone."""
 _BY_OPERATION = {
-    name: family for family in FAMILIES for name in (*family.operations, family.baseline) if name
-}  # fmt: skip
+    name: family
+    for family in FAMILIES
+    for name in (*family.operations, family.baseline_loop)
+    if name
+}
 
 _X86_PAIRS = (
     ("lock_add", "builtin_add"),

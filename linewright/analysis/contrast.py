@@ -12,8 +12,8 @@ measurements here have, and of two simulated cells.
   nothing of a machine, so cells are compared within each draw of the machine's constants: what both
   have in common cancels, and the model's own error of each is added.
 
-What cells of one situation tell of each other's variance is in `variance_components`, and what may
-be claimed of a contrast in `comparison`."""
+What cells of one situation tell of each other's variance is in `control`, and what may be claimed
+of a contrast in `comparison`."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ STEADY = 0.10
 """Relative distance from the 10th to the 90th percentile of the baseline loop's windows, from which
 it is not repeatable."""
 LEAST_NS = 0.5
-"""Differences of baselines below this are the clock's, not the loop's."""
+"""Differences of baseline loops below this are the clock's, not the loop's."""
 
 
 class Floor(Struct, frozen=True, kw_only=True):
@@ -255,7 +255,7 @@ class WorkLoop(Struct, frozen=True, kw_only=True):
 
     @property
     def why(self) -> str:
-        """As of `baselines`, of every length."""
+        """As of `baseline_loop_faults`, of every length."""
         if self.nonlinearity > LINEAR:
             return "not_proportional"
         return "not_steady" if self.spread > STEADY else ""
@@ -402,13 +402,13 @@ def work_loop(contexts: Iterable[Context]) -> WorkLoop | None:
     return WorkLoop(unit_ns=unit, nonlinearity=bent, spread=spread)
 
 
-def baselines(summaries: Iterable[Summary]) -> dict[tuple[str, int], str]:
+def baseline_loop_faults(summaries: Iterable[Summary]) -> dict[tuple[str, int], str]:
     """By family and work length why the loop without an operation is no measure, over all
     uncontended cells: ``not_proportional``, ``not_steady``, or empty where it is one.
 
     Proportional: a unit costs the same at every length, within `LINEAR`.  Steady: the windows of a
     launch repeat within `STEADY`; launches may differ, since a clock's change falls on operation
-    and baseline alike."""
+    and loop alike."""
     cells: dict[str, dict[int, list[Summary]]] = {}
     for s in summaries:
         alone = s.of_launches("baseline_ns") and s.cell.contender == "none"
@@ -441,11 +441,11 @@ def _of_family(lengths: Mapping[int, Sequence[Summary]]) -> dict[int, str]:
     return answers
 
 
-def with_baselines(summaries: Iterable[Summary], contexts: Mapping[str, Context]) -> list[Summary]:
+def with_withheld(summaries: Iterable[Summary], contexts: Mapping[str, Context]) -> list[Summary]:
     """The same summaries of one machine; exposed costs are gone where the baseline loop is no
     measure of the work."""
     members = list(summaries)
-    failed = baselines(members)
+    failed = baseline_loop_faults(members)
     loop = work_loop(
         contexts[i] for i in {i for s in members for i in s.context_ids} if i in contexts
     )

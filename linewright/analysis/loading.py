@@ -28,12 +28,12 @@ from linewright.analysis.comparison import (
     side_of,
 )
 from linewright.analysis.contrast import Contrast, cost_ratio, paired_t
-from linewright.analysis.control import with_baselines
+from linewright.analysis.control import with_withheld
 from linewright.analysis.intervals import FALSE_ALARM, FEWEST_MODES, median_of, modes
 from linewright.analysis.merge import merge
 from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary, grouped, judged_near_or_far, machines_of
-from linewright.forms import BASELINES, FLOORS, ONE_LINE, made_of
+from linewright.forms import BASELINE_LOOPS, FLOORS, ONE_LINE, made_of
 from linewright.records.store import Store
 from linewright.schema import Cell, Context, Record, architecture_of
 
@@ -244,7 +244,7 @@ def _zero(summary: Summary, cycle: float) -> bool:
     """Back to back, a loop around an operation cannot run faster than a tenth of a cycle per
     turn."""
     cell = summary.cell
-    if summary.issue is None or cell.operation in BASELINES or cell.work_iters:
+    if summary.issue is None or cell.operation in BASELINE_LOOPS or cell.work_iters:
         return False
     return summary.issue.median_ns <= (ZERO_CYCLES * cycle if cycle > 0 else 0.0)
 
@@ -352,7 +352,7 @@ def summarise_groups(
     finished: dict[tuple[str, str], Summary] = {}
     for members in machines_of(merged).values():
         placed = with_nearness(members, contexts)
-        whole = with_flags(with_modes(with_baselines(placed, contexts)), contexts)
+        whole = with_flags(with_modes(with_withheld(placed, contexts)), contexts)
         finished |= {(s.machine_id, s.id): s for s in whole}
     return [finished[s.machine_id, s.id] for s in merged]
 
@@ -375,10 +375,8 @@ def with_modes(summaries: Iterable[Summary]) -> list[Summary]:
 
 
 def _launches(s: Summary) -> list[float]:
-    """What the launches of a cell took: with work, the exposed cost on top of the usual baseline.
-
-    A baseline loop with two modes is then no property of the operation.
-    """
+    """What the launches of a cell took: with work, the exposed cost on top of the usual
+    baseline loop: one with two modes is then no property of the operation."""
     if s.status != "ok" or s.unit != "launch" or len(s.unit_ns) < FEWEST_MODES:
         return []
     if not s.cell.work_iters:

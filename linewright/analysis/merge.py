@@ -201,13 +201,13 @@ def _estimate(
     return repeat_interval(groups, logarithmic=logarithmic), medians, unit
 
 
-def _windows(record: Record, values: list[float], baseline: list[float] | None = None) -> Windows:
-    """The windows that have a finite value, less the baseline's window beside each where one is
+def _windows(record: Record, values: list[float], loop: list[float] | None = None) -> Windows:
+    """The windows that have a finite value, less the baseline loop's beside each where these are
     given (unequal counts pair the nearest), and the line of each; no lines where they are
     unknown."""
     array = np.asarray(values, dtype=float)
-    if baseline is not None:
-        loops = np.asarray(baseline, dtype=float)
+    if loop is not None:
+        loops = np.asarray(loop, dtype=float)
         if loops.size != array.size:
             array = array[: array.size * bool(loops.size)]
             loops = loops[np.arange(array.size) * loops.size // max(array.size, 1)]
@@ -299,8 +299,8 @@ def _flags(
 
 
 def rounds_of(record: Record) -> list[float]:
-    """What names the round of each window: its number, or in records without it the baseline's
-    time, which all windows of a round share; empty where windows cannot be told apart by it."""
+    """What names the round of each window: its number, or without one the baseline loop's time,
+    which all windows of a round share; empty where windows cannot be told apart by it."""
     names = list(map(float, record.window_round)) or record.baseline_ns
     told_apart = len(names) == len(record.window_ns) and len(set(names)) == len(names)
     return names if told_apart else []

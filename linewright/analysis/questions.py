@@ -43,7 +43,7 @@ from linewright.analysis.control import (
 )
 from linewright.analysis.summary import Summary, figure_of, grouped
 from linewright.forms import (
-    BASELINES,
+    BASELINE_LOOPS,
     CACHE,
     FLOORS,
     SPACING,
@@ -223,7 +223,8 @@ def defaults(members: Sequence[Summary]) -> dict[str, Summary]:
 
 def of_cores(summaries: Sequence[Summary]) -> Pairs:
     """Every form alone and back to back on another core against the first core timed."""
-    timed = [s for s in summaries if s.trusted and s.cpus and s.cell.operation not in BASELINES]
+    trusted = (s for s in summaries if s.trusted and s.cpus)
+    timed = [s for s in trusted if s.cell.operation not in BASELINE_LOOPS]
     alone = (s for s in timed if s.cell.contender == "none" and s.cell.work_iters == 0)
 
     def where(s: Summary) -> tuple:

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from linewright.analysis.intervals import Mode, median, median_of
-from linewright.forms import BASELINES, DMA, made_of
+from linewright.forms import BASELINE_LOOPS, DMA, made_of
 from linewright.schema import Cell, DrawnCosts, Interval, Quantiles
 
 T = TypeVar("T")
@@ -39,11 +39,11 @@ def judged_near_or_far(cell: Cell) -> bool:
 
 
 def has_work(cell: Cell) -> bool:
-    """Whether something around the operation is in its baseline too: work, a delay inside a
-    read-side critical section, the walk of a scatter list."""
+    """Whether something around the operation is in its baseline loop too: work, a delay inside
+    a read-side critical section, the walk of a scatter list."""
     delayed = cell.situation.param("read_delay") not in (0, "0")
     worked = cell.work_iters > 0 or delayed or cell.operation in DMA.operations
-    return worked and cell.operation not in BASELINES and cell.operation != "readers_grace"
+    return worked and cell.operation not in BASELINE_LOOPS and cell.operation != "readers_grace"
 
 
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:

@@ -35,7 +35,7 @@ def cell_s(plan: Plan, cell: Cell) -> float:
     return (windows * (length_ms + WINDOW_MS) + beside * (plan.window_ms + WINDOW_MS)) / 1e3
 
 
-def baselines_s(plan: Plan, block: Sequence[Cell]) -> float:
+def baseline_loops_s(plan: Plan, block: Sequence[Cell]) -> float:
     """Time of a block's baseline loops: one window a round for each distinct loop around the
     operation."""
     rounds: dict[Situation, int] = {}
@@ -48,7 +48,7 @@ def baselines_s(plan: Plan, block: Sequence[Cell]) -> float:
 def cells_s(plan: Plan, cells: Sequence[Cell]) -> float:
     """Shortest time of one launch of some cells, without starting it."""
     return sum(cell_s(plan, cell) for cell in cells) + sum(
-        baselines_s(plan, block) for block in blocks(plan, cells)
+        baseline_loops_s(plan, block) for block in blocks(plan, cells)
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from linewright.analysis import reader_cost
 from linewright.analysis.questions import ORDERS
 from linewright.analysis.summary import Summary, grouped
-from linewright.forms import BASELINES, FAMILIES, family_of
+from linewright.forms import BASELINE_LOOPS, FAMILIES, family_of
 from linewright.numbers import cpu_text
 from linewright.say.document import Axis, Explorer, unique
 from linewright.say.phrases import DISTANCES, doubt_mark, modes_text
@@ -196,7 +196,7 @@ def colour_places(cells: Iterable[DrawnCell]) -> dict[str, int]:
 def explorer(cells: Iterable[DrawnCell]) -> Explorer | None:
     """The cells with their places on each axis; None without any. Of cells that no axis tells apart
     the first counts."""
-    asked = [drawn for drawn in cells if drawn[0].operation not in BASELINES]
+    asked = [drawn for drawn in cells if drawn[0].operation not in BASELINE_LOOPS]
     by_operation = grouped(asked, lambda drawn: drawn[0].operation)
     # In the order in which families are spoken of.
     operations = sorted(by_operation, key=lambda name: FAMILIES.index(family_of(name)))

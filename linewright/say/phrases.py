@@ -22,6 +22,7 @@ from linewright.analysis.comparison import (
 from linewright.analysis.findings import Crossover, Finding
 from linewright.analysis.intervals import Mode
 from linewright.analysis.machine_answers import MachineAnswers
+from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary, grouped
 from linewright.forms import PREFETCHES, READERS, family_of, made_of
 from linewright.plans.request import DEFAULT_PLAN, options_of_run
@@ -228,7 +229,7 @@ def answer_text(f: Finding) -> str:
         own = ((side.ns.median_ns, side.form) for side in (f.side, *(r.first for r in f.rows)))
         (first, _), *_, (last, _) = ranked = sorted(own)
         order = ", ".join(f"{name} {numbers.figure(ns)}" for ns, name in ranked)
-        apart = last >= 1.05 * first > 0
+        apart = last >= (1 + QUESTIONS["forms"].same.share) * first > 0
         ratio = f", {numbers.multiple(last / first)} from first to last" if apart else ""
         differ = [f"{r.first.form} ({r.change()})" for r in f.rows if r.differs]
         beyond = f"; percentiles apart from {f.default}'s: {numbers.join(differ)}" if differ else ""

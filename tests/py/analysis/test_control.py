@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from linewright.analysis import findings, summarise
-from linewright.analysis.control import baselines, floors
+from linewright.analysis.control import baseline_loop_faults, floors
 from support.analysis_samples import cell, contexts_of, points, record, together
 from support.said import verdict
 
@@ -62,7 +62,7 @@ def test_a_proportional_steady_loop_gives_exposed_costs():
     rng = np.random.default_rng(3)
     records = together(points({"lock_add": 5.0, "lock_xadd": 5.0}, works=(0, 20, 200)), rng)
     summaries = summaries_of(records)
-    assert list(baselines(summaries).values()) == ["", "", ""]
+    assert list(baseline_loop_faults(summaries).values()) == ["", "", ""]
     assert {round(s.exposed.median_ns, 0) for s in summaries if s.cell.work_iters} == {5.0}
 
 
@@ -72,7 +72,7 @@ def test_a_loop_out_of_proportion_withholds_the_exposed_cost():
     rng = np.random.default_rng(4)
     records = together(points({"lock_add": 5.0, "lock_xadd": 9.0}, works=(0, 20, 200)), rng)
     summaries = summaries_of(with_loop(records, lambda r: 2.2 if r.cell.work_iters == 200 else 1.0))
-    found = baselines(summaries).items()
+    found = baseline_loop_faults(summaries).items()
     assert {why for (_, work), why in found if work} == {"not_proportional"}
     assert all(s.exposed is None and s.withheld for s in summaries if s.cell.work_iters)
     found = [f for f in findings(summaries) if f.situation.work_iters]
@@ -117,7 +117,7 @@ def test_a_loop_that_does_not_repeat_withholds_it_too():
     records = with_loop(
         records, lambda r: rng.choice([1.0, 1.4], len(r.baseline_ns)) if r.cell.work_iters else 1.0
     )
-    assert list(baselines(summaries_of(records)).values()) == ["", "not_steady"]
+    assert list(baseline_loop_faults(summaries_of(records)).values()) == ["", "not_steady"]
 
 
 def test_among_work_the_exposed_cost_is_compared_not_the_sum():
