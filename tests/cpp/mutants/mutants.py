@@ -196,6 +196,8 @@ def wrong_in(explorer: str, module: Path, *arguments: str) -> str:
             if verdict and verdict[2] != "not explored to the end":
                 run.kill()
                 return f"{verdict[1]}: {verdict[2]}"
+    if run.returncode < 0:
+        return f"{' '.join(arguments)}: the explorer ends by signal {-run.returncode}"
     if run.returncode not in (0, 1):
         raise RuntimeError(f"{' '.join(command)}: exit code {run.returncode}")
     return ""

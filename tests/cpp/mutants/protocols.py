@@ -16,6 +16,7 @@ class Protocol(NamedTuple):
 
 
 SLICES = "time slices: two writers, the setting changes"
+POLLED = "cleanup: a step that a poll asked for"
 PROTOCOLS = [
     Protocol(
         "rwlock",
@@ -242,6 +243,23 @@ PROTOCOLS = [
             ),
         ],
         "callback: called by one of two that wait",
+    ),
+    Protocol(
+        "srcu",
+        "src/srcu/queue.c",
+        "a step of a domain that has ended",
+        [("    if (__atomic_load_n(&d->srcu, __ATOMIC_RELAXED)) {", "    if (true) {")],
+        POLLED,
+    ),
+    Protocol(
+        "srcu",
+        "src/srcu/domain.c",
+        "a domain ends beside a step",
+        [
+            ("    lw_futex_lock(&d->step_lock); /* the worker may", "    /* the worker may"),
+            ("    lw_futex_unlock(&d->step_lock); /* before", "    /* before"),
+        ],
+        POLLED,
     ),
     Protocol(
         "srcu",

@@ -333,6 +333,12 @@ static void callback_ready(void) {
     rc11_check(lw__srcu_advance(S(domain)->domain, 0, &pause) == 1, "a callback that is ready");
 }
 
+/* A grace period that a poll's cookie asked for; no callback waits for it. */
+static void polled_for(void) {
+    fast_domain();
+    rc11_check(lw_srcu_start_poll(S(domain)) != 0, "a cookie");
+}
+
 static void waits_for_its_callback(void) {
     if (is_over(lw_srcu_barrier(S(domain))))
         rc11_check(called == 1, "a callback that was called");
@@ -549,6 +555,7 @@ struct rc11_scenario rc11_scenarios[] = {
      .end = all_accessible},
     {.name = "cleanup: last reader", .run = {last_reader, ends_domain}, .begin = fast_domain},
     {.name = "cleanup: last callback", .run = {serves, end_domain}, .begin = callback_ready},
+    {.name = "cleanup: a step that a poll asked for", .run = {serves, end_domain}, .begin = polled_for},
     {.name = "cleanup: waiter", .run = {waits_only, ends_domain_beside_a_waiter}, .begin = fast_domain, .slow = true},
     {.name = "cleanup: thread that waits for callbacks",
      .run = {waits_for_callbacks, ends_domain_beside_a_waiter},
