@@ -27,7 +27,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
@@ -162,7 +162,7 @@ class _Waits:
     def __init__(self, gathered: SamplerOutput, names: Names) -> None:
         self._gathered, self._samples = gathered, gathered.samples
         self._decoder, self._names = gathered.decoder, names
-        self._loops: dict[tuple[int, int], WaitLoop | None] = {}
+        self._loop = cache(gathered.decoder.wait_loop)
         self._offs = sorted(gathered.offs, key=lambda off: off.time_ns)
         self._words: dict[int, tuple[Key, bool, int | None]] = {}
         self._at: dict[int, Key] = {}
@@ -224,11 +224,6 @@ class _Waits:
         if called and 0 <= s.ip - called <= SHORT and self._decoder.hints(s.pid, called):
             for o in self._decoder.behind_call(s.pid, after):
                 yield o, after
-
-    def _loop(self, pid: int, ip: int) -> WaitLoop | None:
-        if (pid, ip) not in self._loops:
-            self._loops[pid, ip] = self._decoder.wait_loop(pid, ip)
-        return self._loops[pid, ip]
 
     def judged(self) -> Iterator[tuple[Wait, Sample, Operand, int]]:
         """The words that take most time, each with a sample there, its most frequent load, and its
