@@ -23,6 +23,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,6 +94,25 @@ class Apt:
         call([tool("apt-get", "apt"), *self.options, "download", package], folder)
         call([tool("dpkg-deb", "dpkg"), "-x", str(next(folder.glob("*.deb"))), str(tree)], folder)
         shutil.rmtree(folder)
+
+
+def unpacked(
+    name: str, suite: str, packages: Sequence[str], finish: Callable[[Path], None] | None = None
+) -> Path:
+    """Packages of a suite, unpacked together into the cache under that name, once; `finish` then
+    changes the tree."""
+    folder = cache_folder(ROOT / "build", name)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "tree").exists():
+            with tempfile.TemporaryDirectory(dir=folder) as scratch:
+                apt, tree = Apt(Path(scratch) / "apt", "amd64", suite), Path(scratch) / "tree"
+                for package in packages:
+                    apt.unpack(package, tree)
+                if finish:
+                    finish(tree)
+                tree.replace(folder / "tree")
+    return folder / "tree"
 
 
 def only(names: list[str], pattern: str, of: str) -> str:

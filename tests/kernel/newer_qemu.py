@@ -7,15 +7,13 @@ installed qemu-system-misc."""
 
 from __future__ import annotations
 
-import fcntl
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import counting
 import kernels
-from run_arm64 import Unavailable, cache_folder
+from run_arm64 import Unavailable
 
 SUITE = "bookworm-backports"
 PACKAGES = (
@@ -55,16 +53,7 @@ class Qemu:
 
 def fetch() -> Qemu:
     """The emulator; Unavailable with what is missing."""
-    folder = cache_folder(kernels.ROOT / "build", "qemu-riscv")
-    with open(folder / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "tree").exists():
-            with tempfile.TemporaryDirectory(dir=folder) as name:
-                apt = kernels.Apt(Path(name) / "apt", "amd64", SUITE)
-                for package in PACKAGES:
-                    apt.unpack(package, Path(name) / "tree")
-                (Path(name) / "tree").replace(folder / "tree")
-    found = Qemu(folder / "tree")
+    found = Qemu(kernels.unpacked("qemu-riscv", SUITE, PACKAGES))
     done = subprocess.run(
         [str(found.program), "-cpu", "help"], text=True, capture_output=True, check=False
     )

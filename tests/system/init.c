@@ -12,6 +12,7 @@
 #include <sys/reboot.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -90,6 +91,7 @@ int main(void) {
         run_all(commands, limit ? atoi(limit) : 60);
     printf("\n@@end\n");
     fflush(stdout);
+    tcdrain(1); /* a serial line would be switched off with what it has not sent */
     sync();
     reboot(RB_POWER_OFF);
     for (;;)
