@@ -50,7 +50,7 @@ def test_a_planted_line_is_named_and_judged(sampling, found, kind: str) -> None:
         named = [judgement for object_, judgement in travelling(result) if name in object_]
         if named:
             break
-    assert named and named[0] == wanted, result["notes"]
+    assert named and named[0] == wanted, (travelling(result), result["notes"])
 
 
 @pytest.mark.parametrize("kind", CONTROLS)
