@@ -142,6 +142,18 @@ PROTOCOLS = [
         [("    w->blocking = kept_out_once_woken();\n    return -EAGAIN;", "    return -EAGAIN;")],
         "plain: a writer that starves, another that is woken",
     ),
+    Protocol(
+        "rwlock",
+        "src/rwlock/plain.h",
+        "a writer that was woken, and gives up, wakes no other",
+        [
+            (
+                "        change_queue(l);\n        lw_futex_wake(&l->queue, 1);\n    }\n    if (s",
+                "        change_queue(l);\n    }\n    if (s",
+            )
+        ],
+        "plain: a writer that is woken as its limit passes, another",
+    ),
     # Two mistakes that the lock had until 26 November 2026, as they would stand in today's text.
     Protocol(
         "rwlock",

@@ -555,6 +555,24 @@ static void starves(void) { waits_on(kept_out_once_woken()); }
 
 static void waits_beside_it(void) { waits_on(waits_to_write().blocking); }
 
+/* Two writers wait for the one inside; the limit of thread 0 passes at any moment, also when it was woken. */
+static void two_wait(void) {
+    chunk_there();
+    lock.state = WRITER + 2 * ONE_WAITS;
+}
+
+static void waits_in_time(void) {
+    struct waiting w = {kept_out_once_woken(), ONE_WAITS, now_ns()};
+    const struct limit limit = limit_of(1000000000);
+    int error;
+    while ((error = wait_to_write(&lock, &w, &limit)) == -EAGAIN)
+        ;
+    if (error)
+        return;
+    data++;
+    plain_write_unlock(&lock);
+}
+
 /* A child of fork() goes on with its thread's marks; those of other threads are free. */
 static void forks_inside(void) {
     has_marks();
@@ -793,6 +811,12 @@ struct rc11_scenario rc11_scenarios[] = {
      .run = {starves, waits_beside_it, lets_others_in},
      .begin = one_starves,
      .cut = often},
+    {.name = "plain: a writer that is woken as its limit passes, another",
+     .run = {waits_in_time, waits_beside_it, lets_others_in},
+     .begin = two_wait,
+     .slow = true,
+     .cut = often,
+     .time = true},
     {.name = "time slices: two writers, the setting changes",
      .run = {writes_in_sections, write_once, asks_no_more},
      .begin = in_slices,
