@@ -218,7 +218,7 @@ class Decoder:
         mine = _old_value(first)
         used = "takes" if first.name.startswith(_EXCHANGES) else "old value"
         for i in behind if first.name.startswith((*_OLD_VALUE, *_EXCHANGES)) else ():
-            if mine & i.read:
+            if mine & i.read and not _clears(i):
                 return used
             mine -= i.written
             if i.ends or not mine:

@@ -199,6 +199,7 @@ def test_a_stack_access_of_arm64_is_left_out() -> None:
         ("f00fc107 83f809 7401 90 c3", 0, "old value"),  # compared with nine
         ("f00fc107 85c0 7401 90 c3", 0, "old value"),  # the first of several
         ("f048832f01 b801000000 c3", 0, ""),  # what is left does not matter
+        ("8707 31c0 c3", 0, ""),  # xchg %eax,(%rdi); xor %eax,%eax: a store that is a fence, too
         ("8707 85c0 c3", 0, "takes"),  # xchg %eax,(%rdi); test %eax,%eax
         ("8707 b801000000 c3", 0, ""),  # a store that is a fence
         ("8707 85c0 75fa c3", 0, "waits"),  # 1: xchg %eax,(%rdi); test %eax,%eax; jne 1b
