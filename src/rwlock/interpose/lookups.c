@@ -105,7 +105,7 @@ static void *defined(const struct symbols *s, const char *name)
 
 static bool is_c_library(const struct symbols *s)
 {
-    const char *own = s->names + s->own_name;
+    const char *own = s->names ? s->names + s->own_name : "";
     return same(own, LIBC_SO) || same(own, LIBPTHREAD_SO);
 }
 
