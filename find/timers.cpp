@@ -135,8 +135,10 @@ void Timers::open_switches() {
 
 void Timers::end_switches(std::uint64_t told_ns) {
     switches_.clear();
-    if (!totals_.tasks_told_ns)
-        totals_.tasks_told_ns = told_ns, totals_.told_until_ns = monotonic_ns();
+    if (totals_.tasks_told_ns)
+        return;
+    totals_.tasks_told_ns = told_ns;
+    totals_.told_until_ns = monotonic_ns();
 }
 
 // Where whatever runs here changes so often that telling of it takes more than this part of each CPU's time, it ends.
