@@ -22,8 +22,9 @@ struct Costs {
 // Takes about 100 ms. A sample: code of many branches with and without a timer of many samples, in turns, median of the
 // differences. A hit: a store to a watched word of our own, which is disarmed by it. Setting: what a thread that runs on
 // another CPU loses while watchpoints of its are opened, enabled and closed here, since each step interrupts it; with one
-// CPU all that it takes. A change that is recorded: a byte that two threads of one CPU hand to each other, with and without. A watchpoint's switch: as of events of tasks below, with a timer's interrupt before each round
-// trip. Waiting: what the kernel's copying loses meanwhile, for a program that copies for a tenth of its time.
+// CPU all that it takes. A change that is recorded: a byte that two threads of one CPU hand to each other, with records and
+// without. A watchpoint's switch: as of events of tasks below, with a timer's interrupt before each round trip. Waiting: what
+// the kernel's copying loses meanwhile, for a program that copies for a tenth of its time.
 Costs measure_costs();
 // What events of tasks add to a change of tasks, from a byte that two threads of one CPU hand to each other with such events
 // and without any; 0 where it does not show. Takes about 60 ms.

@@ -5,25 +5,17 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
-#include <fstream>
-#include <string>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
 
+#include "../own_memory.hpp"
+
 namespace {
 
-// Of the process's own, each looked at: what /proc/self/statm says may be wrong by dozens for each CPU.
-long resident_pages() {
-    std::ifstream pages("/proc/self/smaps_rollup");
-    long kib = 0;
-    for (std::string word; !kib && pages >> word;)
-        if (word == "Anonymous:")
-            pages >> kib;
-    return kib / (sysconf(_SC_PAGESIZE) / 1024);
-}
+long resident_pages() { return own_memory_kib() / (sysconf(_SC_PAGESIZE) / 1024); }
 
 TEST(ManyCpus, PagesComeWithUse) {
     ASSERT_EQ(lw_percpu_nr_cpus(), 1004u); // the list this test was built with is 0-1,1000-1003

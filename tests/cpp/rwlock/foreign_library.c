@@ -21,27 +21,20 @@ void *library_next(const char *name) {
 /* As a library that watches locks does; called again before it has returned, it says so. */
 static __thread bool inside;
 
-int pthread_rwlock_init(pthread_rwlock_t *l, const pthread_rwlockattr_t *attributes) {
-    int (*next)(pthread_rwlock_t *, const pthread_rwlockattr_t *);
-    *(void **)&next = library_next("pthread_rwlock_init");
-    if (inside)
-        return EDEADLK;
-    inside = true;
-    int error = next(l, attributes);
-    inside = false;
-    return error;
-}
+#define WATCHES(name, parameters, ...)         \
+    int name parameters {                      \
+        __typeof__(&name) next;                \
+        *(void **)&next = library_next(#name); \
+        if (inside)                            \
+            return EDEADLK;                    \
+        inside = true;                         \
+        int error = next(__VA_ARGS__);         \
+        inside = false;                        \
+        return error;                          \
+    }
 
-int pthread_rwlock_timedrdlock(pthread_rwlock_t *l, const struct timespec *end) {
-    int (*next)(pthread_rwlock_t *, const struct timespec *);
-    *(void **)&next = library_next("pthread_rwlock_timedrdlock");
-    if (inside)
-        return EDEADLK;
-    inside = true;
-    int error = next(l, end);
-    inside = false;
-    return error;
-}
+WATCHES(pthread_rwlock_init, (pthread_rwlock_t * l, const pthread_rwlockattr_t *attributes), l, attributes)
+WATCHES(pthread_rwlock_timedrdlock, (pthread_rwlock_t * l, const struct timespec *end), l, end)
 
 void *library_opens(const char *file) {
     void *volatile opened = dlopen(file, RTLD_NOW);

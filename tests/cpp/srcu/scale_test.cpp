@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SRCU with many domains: all of them count on the threads' words, memory is used where a thread counts, ended ones are
 // given back, and only a domain that has work is served.
+#include "../own_memory.hpp"
 #include "support.hpp"
-
-#include <fstream>
 
 namespace {
 
@@ -41,20 +40,8 @@ TEST(SrcuScale, AllDomainsCountPerThread) {
 }
 
 #if !defined(LW_SANITIZED) && LW_HAVE_THREAD_WORDS
-// Memory of the process's own in KiB, page by page: what /proc/self/status says may be wrong by dozens of pages for each CPU.
-long resident() {
-    std::ifstream pages("/proc/self/smaps_rollup");
-    for (std::string word; pages >> word;)
-        if (word == "Anonymous:") {
-            long kib = 0;
-            pages >> kib;
-            return kib;
-        }
-    return 0;
-}
-
 TEST(SrcuScale, MemoryIsUsedWhereAThreadCounts) {
-    if (!resident() || prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0))
+    if (!own_memory_kib() || prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0))
         GTEST_SKIP() << "this kernel does not count pages, or makes them as large as it likes";
     Domains domains;
     lw_srcu *const last = &domains.all[many - 1];
@@ -65,7 +52,7 @@ TEST(SrcuScale, MemoryIsUsedWhereAThreadCounts) {
     const auto spawn = [&](bool read) {
         inside = 0;
         go = false;
-        const long before = resident();
+        const long before = own_memory_kib();
         for (int i = 0; i < threads; i++)
             all.emplace_back([&, read] {
                 if (read)
@@ -75,7 +62,7 @@ TEST(SrcuScale, MemoryIsUsedWhereAThreadCounts) {
             });
         while (inside < threads)
             std::this_thread::sleep_for(1ms);
-        const long kib = resident() - before;
+        const long kib = own_memory_kib() - before;
         go = true;
         go.notify_all();
         for (auto &t : all)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 import pytest
-from find.test_stream import encoded
+from find.test_stream import START, encoded
 
 from linewright.analysis.intervals import wilson_score
 from linewright.find import sources
@@ -256,8 +256,8 @@ def few_cpus(
     others_s: float, at_once: bool = False, cpus: int = 2, ran_on: int = 2, **more: int
 ) -> list[str]:
     """What is said of a program that used 3 s of CPU time in 10 s, while others used so much; its
-    two threads ran at once or in turns, on so many CPUs. `more` are fields of the sampler's
-    lines."""
+    two threads ran concurrently or in turns, on `ran_on` CPUs. `more` are fields of the stream's
+    first and last line."""
     about = {"left_out": 0, "beside_ns": int((3 + others_s) * SECOND), "cpu_ns": 3 * SECOND}
     about |= {"reading_ns": 0, "goes_on": 0} | more
     start = Start(
@@ -296,9 +296,7 @@ def test_that_others_held_the_cpus_is_said_only_where_they_did() -> None:
 @pytest.mark.parametrize(("cpu_ms", "share"), [(0, 0.005), (100, 0.005), (2000, 0.0025)])
 def test_what_finding_costs_is_a_share_of_the_programs_cpu_time(cpu_ms: int, share: float) -> None:
     """Of the time that the samples stand for, or that the kernel counted, where that is more."""
-    start = Start(
-        linewright_find=1, source="timer", arch="x86_64", scope="machine", pid=1, period_ns=MS,
-        kernel=True, cpus=2, left_out=0, command=["p"], time_ns=0)  # fmt: skip
+    start = msgspec.structs.replace(START, period_ns=MS)
     seen = [Sample(time_ns=n * MS, pid=1, tid=1, cpu=0, ip=8) for n in range(1000)]
     end = End(samples=1000, elapsed_ns=2 * SECOND, ending="exit", cpu_ns=cpu_ms * MS,
               sample_cost_ns=3 * MS, watch_cost_ns=MS, switch_cost_ns=MS)  # fmt: skip
