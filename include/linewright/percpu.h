@@ -104,7 +104,7 @@ LW_API void *lw_per_cpu_ptr(const void *p, unsigned cpu);
 /* ---- mode ---- */
 
 enum lw_percpu_mode {
-    LW_PERCPU_ATOMIC, /* no sequences in this process: counters on second words, values locked on their own word */
+    LW_PERCPU_ATOMIC, /* no sequences in this process: counters on second words, values by atomic instructions */
     LW_PERCPU_RSEQ_LIBC, /* sequences, threads registered by the libc */
     LW_PERCPU_RSEQ_OWN, /* sequences, each thread registered by this library at its first operation */
 };

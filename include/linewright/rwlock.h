@@ -15,8 +15,8 @@
  * A lock begins plain: readers count themselves in the lock's word, as in any readers-writer lock. Where reads are frequent it turns
  * biased: a reader then stores the lock's address into a word of its own thread (a mark) and looks whether the lock is still biased.
  * A writer takes the plain lock, ends the bias, has every thread of the process execute a barrier by membarrier(PRIVATE_EXPEDITED),
- * and waits for each thread's mark. The time that this took, 24 times over, puts off the next bias of any lock of the process, so that a
- * program that writes often loses at most 4 %. (The scheme is BRAVO's, Dice and Kogan 2019, with per-thread marks and an asymmetric barrier
+ * and waits for each thread's mark. The time that this took, but for the waiting, puts off the next bias of any lock of the process by 24
+ * times as much, so that a program that writes often loses at most 4 %. (The scheme is BRAVO's, Dice and Kogan 2019, with per-thread marks and an asymmetric barrier
  * instead of a hashed table and a full fence.)
  *
  * Who goes first. A waiting writer goes before readers that come later. A reader that waits for the writer inside goes before writers that do not
