@@ -62,7 +62,8 @@ def sweep(
     ] = None,
     more: SweepSetOption = None,
 ) -> int:
-    """Sweep workloads over thread counts: threads × option off and on, with intervals."""
+    """Run workloads with several numbers of threads under each setting, and say what differs, with
+    intervals."""
     from linewright.say.trial_document import name_alone, sweep_document, too_few
     from linewright.show.terminal import print_tables
     from linewright.trial import workload_sweep as engine

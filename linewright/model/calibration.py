@@ -198,7 +198,8 @@ def fit(
     from scipy.optimize import least_squares  # heavy: `linewright --help` must stay quick
 
     if len(observations) < 4:
-        raise UserError(f"{len(observations)} steady cells", "calibrate", "at least 4 are needed")
+        found = f"{len(observations)} steady cells"
+        raise UserError(found, "model calibrate", "at least 4 are needed")
     problem = Problem(machine, observations, simulator)
     influence = np.abs(problem.jacobian(problem.start) * problem.sigma)
     problem.keep(influence.max(axis=0) > SIGMA / 2)

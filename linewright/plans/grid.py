@@ -49,8 +49,8 @@ THINNED: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...] = (
     ((0, 1000), (0, 100), 3),
     ((0,), (0, 100), 3),
 )
-"""Spacings, works and fewest windows, richest first. Thinning keeps both ends of an axis and drops
-values between them, for every form alike, so that forms stay comparable cell by cell."""
+"""Spacings, works and fewest windows, richest first. Thinning drops values of an axis for every
+form alike, so that forms stay comparable cell by cell; the poorest steps drop its far end, too."""
 
 
 CONTENDED = {"contender": "same_line", "threads": 2}

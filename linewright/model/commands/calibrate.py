@@ -65,8 +65,8 @@ def calibrate(
     from linewright.model import observations
     from linewright.model.simulated_target import CLUSTER_PARTS, ModelTarget, executor
 
-    need_extra("calibration", "calibrate")
-    values = values_of(PARAMETERS, settings or (), "calibrate")
+    need_extra("calibration", "model calibrate")
+    values = values_of(PARAMETERS, settings or (), "model calibrate")
     scheduler = values["scheduler"]
     if scheduler is not None:
         need_extra("fleet", "--set scheduler")

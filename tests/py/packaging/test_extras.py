@@ -32,6 +32,11 @@ def test_a_missing_library_is_named_with_its_extra(command, extra, module):
     assert f"needs {module}, " in said and f"(pip install {PYPI.get(module, module)})" in said
 
 
+def test_a_command_of_a_group_is_named_as_it_is_typed(command):
+    command.patch.setitem(sys.modules, "emcee", None)
+    assert command.refused(*NEEDED["calibration"]).startswith("linewright: model calibrate: ")
+
+
 def test_debians_package_names_the_package_that_has_them(command):
     command.patch.setitem(sys.modules, "altair", None)
     command.patch.setattr("linewright.wings.PACKAGE", Path("/usr/lib/linewright/site/linewright"))
