@@ -352,7 +352,7 @@ std::uint64_t added_to_switch(const perf_event_attr &attributes, bool interrupte
 }
 
 // Records of all changes of this CPU.
-std::pair<Handle, std::optional<Ring>> telling(pid_t) {
+std::pair<Handle, std::optional<Ring>> recording(pid_t) {
     Handle event = enabled(switch_attributes(), -1, sched_getcpu());
     auto ring = event ? Ring::map(event.get(), 32) : std::nullopt;
     return {std::move(event), std::move(ring)};
@@ -369,8 +369,9 @@ Costs measure_costs() {
     std::uint64_t at_switch =
         added_to_switch(watch_attributes({.address = reinterpret_cast<std::uint64_t>(&untouched)}), true);
     Costs costs;
-    if (std::uint64_t told = added_by(telling, false))
-        costs.told_ns = told;
+    if (Handle(perf_open(switch_attributes(), -1, sched_getcpu()))) // else none are recorded
+        if (std::uint64_t recorded = added_by(recording, false))
+            costs.recorded_switch_ns = recorded;
     measure_sample(costs);
     measure_watch(costs);
     if (costs.watch_measured) {

@@ -133,7 +133,7 @@ void Run::header(const char *scope) {
         .number("sample_ns", costs_.sample_ns)
         .number("hit_ns", costs_.hit_ns)
         .number("arm_ns", costs_.arm_ns)
-        .number("told_ns", costs_.told_ns)
+        .number("recorded_switch_ns", timers_ && timers_->whole_machine() ? costs_.recorded_switch_ns : 0)
         .number("watch_switch_ns", costs_.watch_switch_ns)
         .number("watch_wait_ns", costs_.wait_ns)
         .flag("measured", signals_ || (costs_.sample_measured && costs_.watch_measured))
@@ -181,10 +181,10 @@ void Run::begin_process() {
 
 // One event for each CPU of the whole machine, where that is allowed; else `timers_` is fresh.
 bool Run::by_cpu(const std::vector<pid_t> &family) {
-    timers_.emplace(out_, period_ns_, costs_.told_ns);
+    timers_.emplace(out_, period_ns_, costs_.recorded_switch_ns);
     if (timers_->add_machine(family) == 0)
         return true;
-    timers_.emplace(out_, period_ns_, costs_.told_ns);
+    timers_.emplace(out_, period_ns_, costs_.recorded_switch_ns);
     costs_.switch_ns = measure_switch();
     return false;
 }
@@ -357,11 +357,11 @@ std::uint64_t Run::switch_cost_ns(std::uint64_t switched, std::uint64_t elapsed_
         return switched * costs_.switch_ns;
     const Totals &totals = timers_->totals();
     std::uint64_t looked_for_ns = elapsed_ns;
-    if (totals.told_until_ns)
-        looked_for_ns = std::min(elapsed_ns, totals.told_until_ns + behind_ns - std::min(totals.told_until_ns, began_ns_));
+    if (totals.recording_ended_ns)
+        looked_for_ns = std::min(elapsed_ns, std::max(totals.recording_ended_ns, began_ns_) - began_ns_ + behind_ns);
     double part = static_cast<double>(looked_for_ns) / static_cast<double>(std::max<std::uint64_t>(elapsed_ns, 1));
     auto looked = static_cast<std::uint64_t>(part * static_cast<double>(switched));
-    return looked * Costs::looked_ns + totals.switches * costs_.told_ns;
+    return looked * Costs::looked_ns + totals.switches * costs_.recorded_switch_ns;
 }
 
 void Run::finish() {
@@ -382,9 +382,9 @@ void Run::finish() {
         .number("watch_cost_ns", watches_.cost_ns())
         .number("sample_cost_ns", signals_ ? signals_->handler_ns() : totals.samples * costs_.sample_ns)
         .number("switches", switched)
-        .number("switches_told", totals.switches)
+        .number("switches_recorded", totals.switches)
         .number("switch_cost_ns", switch_cost_ns(switched, elapsed_ns))
-        .number("tasks_told_ns", totals.tasks_told_ns)
+        .number("recorded_until_ns", totals.recorded_until_ns)
         .number("cpu_ns", program_ ? cpu_of(RUSAGE_CHILDREN) : 0)
         .number("own_cpu_ns", cpu_of(RUSAGE_SELF))
         .number("beside_ns", beside_ns(*load_, elapsed_ns))

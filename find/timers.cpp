@@ -133,19 +133,19 @@ void Timers::open_switches() {
             switches_.push_back(std::move(event));
 }
 
-void Timers::end_switches(std::uint64_t told_ns) {
+void Timers::end_switches(std::uint64_t recorded_until_ns) {
     switches_.clear();
-    if (totals_.tasks_told_ns)
+    if (totals_.recorded_until_ns)
         return;
-    totals_.tasks_told_ns = told_ns;
-    totals_.told_until_ns = monotonic_ns();
+    totals_.recorded_until_ns = recorded_until_ns;
+    totals_.recording_ended_ns = monotonic_ns();
 }
 
-// Where whatever runs here changes so often that telling of it takes more than this part of each CPU's time, it ends.
+// Where whatever runs here changes so often that recording it takes more than this part of each CPU's time, it ends.
 bool Timers::afford_switch(std::uint64_t now_ns) {
     constexpr std::uint64_t part = 200, burst = 1000, unread_ns = 1'000'000'000; // what other CPUs' rings hold is younger
     seen_switches_++;
-    if (seen_switches_ > burst && seen_switches_ * told_ns_ / 2 * part > (now_ns - started_ns_) * switches_.size())
+    if (seen_switches_ > burst && seen_switches_ * switch_ns_ / 2 * part > (now_ns - started_ns_) * switches_.size())
         end_switches(now_ns - unread_ns);
     return !switches_.empty();
 }
@@ -272,11 +272,11 @@ void Timers::take_name(const perf_event_header &record) {
 void Timers::take_switch(const perf_event_header &record) {
     constexpr std::uint64_t closely_ns = 100'000;
     auto pid = at<std::uint32_t>(record, record.size - 24u), tid = at<std::uint32_t>(record, record.size - 20u);
-    bool told = afford_switch(time_of(record));
+    bool recorded = afford_switch(time_of(record));
     if (!(record.misc & PERF_RECORD_MISC_SWITCH_OUT) || !pid || !ours(pid))
         return;
     totals_.switches++; // those that came behind the end, too: they were paid for
-    if (!told)
+    if (!recorded)
         return;
     std::pair left{time_of(record), (record.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) != 0};
     auto &[last_ns, last_preempted] = left_[tid];

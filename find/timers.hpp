@@ -19,15 +19,15 @@ namespace lw::find {
 struct Totals {
     std::uint64_t samples = 0, kernel = 0, lost = 0, throttled = 0;
     std::uint64_t switches = 0; // of the program's threads, where whole CPUs are sampled
-    std::uint64_t tasks_told_ns = 0; // when telling of them ended before the end
-    std::uint64_t told_until_ns = 0; // and when that was seen
+    std::uint64_t recorded_until_ns = 0; // of them, where recording ended before the end
+    std::uint64_t recording_ended_ns = 0; // and when that was seen
 };
 
 class Timers {
 public:
-    // `told_ns`: what it costs to record a change of tasks.
-    Timers(Output &output, std::uint64_t period_ns, std::uint64_t told_ns)
-        : out_(output), code_(output), blocks_(output), period_ns_(period_ns), told_ns_(told_ns) {}
+    // `switch_ns`: what it costs to record a change of tasks.
+    Timers(Output &output, std::uint64_t period_ns, std::uint64_t switch_ns)
+        : out_(output), code_(output), blocks_(output), period_ns_(period_ns), switch_ns_(switch_ns) {}
 
     // Opens events for a task on every CPU; new threads and children of it inherit them. 0, or the errno.
     int add(pid_t tid, bool on_exec);
@@ -55,7 +55,7 @@ private:
     std::uint64_t period_on(int cpu) const;
     int open(pid_t tid, int cpu, bool on_exec);
     void open_switches();
-    void end_switches(std::uint64_t told_ns);
+    void end_switches(std::uint64_t recorded_until_ns);
     bool afford_switch(std::uint64_t now_ns);
     bool ours(std::uint32_t pid);
     void take(const perf_event_header &record);
@@ -69,7 +69,7 @@ private:
     Output &out_;
     Code code_;
     ThreadBlocks blocks_;
-    std::uint64_t period_ns_, told_ns_;
+    std::uint64_t period_ns_, switch_ns_;
     std::uint64_t aligned_ns_ = 0; // when the CPUs' timers were started together
     bool kernel_ = true; // samples inside the kernel are allowed
     bool machine_ = false;

@@ -74,11 +74,11 @@ class SamplerOutput:
         """Why the stream ends early, if it does, and whether a lost connection is the reason."""
 
     @property
-    def tasks_told_ns(self) -> int:
+    def recorded_until_ns(self) -> int:
         """Until when every change of tasks was reported."""
         if self.end is None or self.end.lost:
             return 0
-        return self.end.tasks_told_ns or self.start.time_ns + self.end.elapsed_ns
+        return self.end.recorded_until_ns or self.start.time_ns + self.end.elapsed_ns
 
     @property
     def exit_code(self) -> int | None:

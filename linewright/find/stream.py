@@ -42,7 +42,8 @@ class Start(Line, frozen=True, kw_only=True, tag="start"):
     source: Source
     arch: Arch
     scope: Literal["program", "tasks", "machine"]
-    """``machine``: one event for each CPU, since there were too many threads for one event each."""
+    """``machine``: one event for each CPU, where that is allowed; else events of the ``program``
+    that was started, or of the ``tasks`` that ran already."""
     pid: U64
     period_ns: U64
     """CPU time between samples of a thread; 0 where every access is seen."""
@@ -57,9 +58,10 @@ class Start(Line, frozen=True, kw_only=True, tag="start"):
     hit_ns: U64 = 0
     arm_ns: U64 = 0
     watch_switch_ns: U64 = 0
-    told_ns: U64 = 0
+    recorded_switch_ns: U64 = 0
     """What a sample, a watchpoint's hit, the setting of one, a change of tasks with one and one
-    that is recorded cost the program here, as far as the sampler could measure it at its start."""
+    that is recorded (0 where none are) cost the program here, as far as the sampler could measure
+    that at its start."""
     watch_wait_ns: U64 = 0
     """The same of each millisecond in which a watchpoint waits: some CPUs copy slower then."""
     measured: bool = False
@@ -238,13 +240,13 @@ class End(Line, frozen=True, kw_only=True, tag="end"):
     sample_cost_ns: U64 = 0
     """Of all samples together, in the program's threads."""
     switches: U64 = 0
-    switches_told: U64 = 0
+    switches_recorded: U64 = 0
     switch_cost_ns: U64 = 0
     """Changes of the program's tasks, and those that were recorded where every CPU is sampled; what
     it cost to set timers anew there, or to record and to look for events."""
-    tasks_told_ns: U64 = 0
-    """When telling of changes of tasks ended for their number, or the want of an event; 0: it did
-    not."""
+    recorded_until_ns: U64 = 0
+    """Until when all changes of tasks were recorded, where that ended for their number or the want
+    of an event; 0: it did not end."""
     cpu_ns: U64 = 0
     """CPU time of a program that was started, with that inside the kernel; 0 of a joined one."""
     own_cpu_ns: U64 = 0

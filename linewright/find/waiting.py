@@ -234,8 +234,8 @@ class _Waits:
                 return
             counts = any(counts for k, counts, _ in self._words.values() if k == key)
             offs = [off for off in self._offs if _reaches(key, off.pid)]
-            told_ns = self._gathered.tasks_told_ns
-            wait = judge(self._of(key), offs, self._gathered.ended, counts, total, told_ns)
+            until_ns = self._gathered.recorded_until_ns
+            wait = judge(self._of(key), offs, self._gathered.ended, counts, total, until_ns)
             sample, address = self._example[key]
             yield wait, sample, self._loads[key].most_common(1)[0][0], address
 
@@ -308,8 +308,8 @@ class _Absences:
 class _Presence:
     """Which threads had their CPUs throughout a tick."""
 
-    def __init__(self, ticks: Sequence[MachineTick], offs: Sequence[Off], told_ns: int) -> None:
-        self._told_ns = told_ns
+    def __init__(self, ticks: Sequence[MachineTick], offs: Sequence[Off], until_ns: int) -> None:
+        self._until_ns = until_ns
         self._met: dict[int, list[int]] = defaultdict(list)
         self._left: dict[int, list[int]] = defaultdict(list)
         for tick in ticks:
@@ -323,13 +323,13 @@ class _Presence:
         did not come to it in the tick either."""
         begins = [u.time_ns if u.where == "waits" else tick.time_ns for u in tick.uses]
         there = zip(tick.uses, begins, strict=True)
-        return tick.last_ns <= self._told_ns and all(
+        return tick.last_ns <= self._until_ns and all(
             self._stays(use.tid, begin, tick.last_ns) for use, begin in there
         )
 
     def _stays(self, tid: int, begin_ns: int, end_ns: int) -> bool:
         """Met at the beginning, or before that and not gone since; not gone until the end. Of two
-        changes that follow each other closely the second is not told."""
+        changes that follow each other closely the second is not recorded."""
         met, left = self._met[tid], self._left[tid]
         before, gone = bisect_right(met, begin_ns), bisect_right(left, end_ns)
         return before > 0 and (not gone or left[gone - 1] + OFF_EVERY_NS <= met[before - 1])
@@ -369,11 +369,11 @@ def judge(
     ended: dict[int, int],
     counts: bool,
     total: int,
-    told_ns: int = NEVER,
+    until_ns: int = NEVER,
 ) -> Wait:
-    """What the ticks say of one word; until `told_ns` all changes of tasks are among `offs`."""
+    """What the ticks say of one word; all changes of tasks until `until_ns` are among `offs`."""
     ticks = list(ticks)
-    presence, turns = _Presence(ticks, offs, told_ns), _turns(ticks)
+    presence, turns = _Presence(ticks, offs, until_ns), _turns(ticks)
     users = {use.tid for tick in ticks for use in tick.uses if use.where in ("waits", "at")}
     absences, passes = _Absences(offs, ended), _Passes(counts)
     waited: dict[int, int] = {}

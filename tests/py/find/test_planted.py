@@ -242,14 +242,14 @@ os.wait()
 
 
 def test_every_change_of_tasks_is_paid_for(sampling) -> None:
-    """Those behind the end of telling were not: where changes are many, nearly all."""
+    """Those behind the end of the recording were not: where changes are many, nearly all."""
     words = [SAMPLER, "--", sys.executable, "-c", HANDING]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     lines = [msgspec.json.decode(line, type=AnyLine) for line in done.stdout.splitlines()]
     start, end = lines[0], lines[-1]
-    assert end.switches >= 39_000 and end.switches_told <= end.switches
-    told_ns = end.switches_told * start.told_ns
-    assert end.switch_cost_ns > told_ns or start.scope != "machine"
+    assert end.switches >= 39_000 and end.switches_recorded <= end.switches
+    recorded_ns = end.switches_recorded * start.recorded_switch_ns
+    assert end.switch_cost_ns > recorded_ns or start.scope != "machine"
 
 
 def test_a_watchpoint_that_waits_is_counted(sampling) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from linewright.find import stream
 from support import find_results, waiting
 from support.finding import PLANTED, SAMPLER, sampled
 from support.places import ROOT
@@ -134,6 +135,16 @@ def test_a_process_that_may_not_be_inspected_is_refused_with_the_reason(as_nobod
             program.kill()
     assert done.returncode == 3 and len(done.stderr.splitlines()) == 1
     assert "may not be inspected" in done.stderr and "start the program with find" in done.stderr
+
+
+def test_the_cost_of_records_is_measured_where_there_are_some(public) -> None:
+    """Where whole CPUs may not be sampled, what was stated was the noise of its measurement."""
+    for user in (0, NOBODY):
+        words = [public / SAMPLER.name, "--", "true"]
+        done = subprocess.run(words, capture_output=True, user=user, group=user, cwd="/")
+        start = stream.parse(done.stdout.splitlines()[0])
+        if isinstance(start, stream.Start):  # perf_event_open is not refused
+            assert bool(start.recorded_switch_ns) == (start.scope == "machine")
 
 
 def test_another_users_process_is_refused_in_one_line(as_nobody) -> None:

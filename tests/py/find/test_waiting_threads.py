@@ -80,8 +80,8 @@ class Machine:
     all."""
     away_ns: int = 0
     """The host takes each CPU away for so long, three times of four."""
-    told_ns: int = NEVER
-    """Changes of tasks are reported until then."""
+    until_ns: int = NEVER
+    """Changes of tasks are recorded until then."""
     holder: dict[int, Thread | None] = field(default_factory=lambda: {0: None, 1: None})
     offs: list[Off] = field(default_factory=list)
     ticks: list[tuple[int, int]] = field(default_factory=list)
@@ -110,9 +110,9 @@ class Machine:
                     self.sample(cpu, now + STEP)
                     ticks[cpu] = (now - behind_ns) // TICK + 1
         counts = any(t.gives_up_ns for t in self.threads)
-        offs = [off for off in self.offs if off.time_ns <= self.told_ns]
+        offs = [off for off in self.offs if off.time_ns <= self.until_ns]
         seen = with_uses(machine_ticks(self.ticks, TICK), self.uses)
-        return judge(seen, offs, {}, counts, len(self.uses), self.told_ns)
+        return judge(seen, offs, {}, counts, len(self.uses), self.until_ns)
 
     def leave(self, t: Thread, now: int, preempted: bool) -> None:
         t.on, t.queued = None, next(self.order)
@@ -251,8 +251,8 @@ FALSE: dict[str, Callable[[], Machine]] = {
     "the host takes CPUs away for less than a period": lambda: Machine(
         threads(2, outside_ns=60_000), apart_ns=FAR, away_ns=200_000
     ),
-    "changes of tasks are not told": lambda: Machine(
-        threads(5, outside_ns=400_000, inside_ns=400_000), apart_ns=FAR, told_ns=0
+    "changes of tasks are not recorded": lambda: Machine(
+        threads(5, outside_ns=400_000, inside_ns=400_000), apart_ns=FAR, until_ns=0
     ),
     "locks of the same code protect other data": lambda: Machine(
         threads(4, outside_ns=40_000, inside_ns=400_000), cpus=4, shards=True
@@ -354,7 +354,7 @@ def leaves(after_ns: int) -> list[Off]:
 
 
 @pytest.mark.parametrize(
-    ("ticks", "offs", "told_ns", "answer"),
+    ("ticks", "offs", "until_ns", "answer"),
     [
         (far_apart(), [], NEVER, "running"),
         (far_apart(punctual=False), [], NEVER, "undecided"),
@@ -369,8 +369,8 @@ def leaves(after_ns: int) -> list[Off]:
         "it left it just before, so that another time would not be seen",
     ],
 )  # fmt: skip
-def test_who_was_met_before_runs_on_unless(ticks, offs, told_ns: int, answer: str) -> None:
-    assert judge(ticks, offs, {}, False, 1800, told_ns).answer == answer
+def test_who_was_met_before_runs_on_unless(ticks, offs, until_ns: int, answer: str) -> None:
+    assert judge(ticks, offs, {}, False, 1800, until_ns).answer == answer
 
 
 def test_a_timer_is_punctual_between_two_of_its_periods() -> None:
