@@ -25,7 +25,7 @@ from linewright.find.results import GUARDED, Against, Hot, Result, readable
 from linewright.find.shared_lines import FEWEST_ALONE, FEWEST_SAMPLES
 
 SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
-UNSEEN = ("no_sample", "refused_all", "went_on")
+UNSEEN = ("no_sample", "refused_all", "went_on", "damaged", "ended_by")
 """Notes of a run that could not have seen what it was to see."""
 
 FALSE_RED = 1e-3

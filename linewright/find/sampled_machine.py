@@ -109,11 +109,11 @@ class SamplerPlace:
                 lines.close()
                 code = process.wait()
         if gathered.end is None:
-            gathered.lost = place.far and code == LOST
+            lost = place.far and code == LOST
             there = " there" if place.far else ""
             gathered.damaged = (
                 gathered.damaged
-                or (gathered.lost and place.link.lost)
+                or (lost and place.link.lost)
                 or f"the sampler{there} ended with {code} before its last line"
             )
         return gathered

@@ -70,8 +70,8 @@ class SamplerOutput:
         machine, until the stream's end."""
         self.ended_by: signal.Signals | None = None
         """The signal by which the user ended it before its time."""
-        self.damaged, self.lost = "", False
-        """Why the stream ends early, if it does, and whether a lost connection is the reason."""
+        self.damaged = ""
+        """Why the stream ends early, if it does."""
 
     @property
     def recorded_until_ns(self) -> int:

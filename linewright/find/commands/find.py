@@ -134,7 +134,7 @@ def find(
         with progress:
             gathered, found = sampled(request, there, prices)
         code = show(found)
-    if gathered.lost:
+    if gathered.damaged:
         raise RunError(gathered.damaged)
     if gathered.ended_by:
         raise RunError(f"ended by {gathered.ended_by.name}; what was seen until then is shown")

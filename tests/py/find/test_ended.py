@@ -193,6 +193,20 @@ def test_a_daemon_that_goes_on_is_named_and_passes_no_guard(run, tmp_path) -> No
         life.open("w").close()
 
 
+def test_a_sampler_that_breaks_off_is_no_completed_run(command, monkeypatch, tmp_path) -> None:
+    """The exit code was 0, and the guard's green: it had enough samples, of the beginning."""
+    monkeypatch.setenv("LINEWRIGHT_FIND", str(find_results.sampler(tmp_path)))
+    whole, file = tmp_path / "sampled.jsonl", tmp_path / "found.json"
+    words = ("find", "-o", file, "--", "p")
+    assert command(*words).returncode == 0
+    whole.write_text("".join(whole.read_text().splitlines(True)[:-1]))
+    done = command(*words)
+    assert done.returncode == 3 and "the sampler ended with 0 before its last line" in done.stderr
+    assert find_results.worded(file.read_text())["samples"] == 100
+    file = file.with_suffix(".xml")
+    assert command("find", "-o", file, "--fail-new", "--", "p").returncode == 3
+
+
 def test_a_failure_of_the_reader_ends_the_sampler(sampling, monkeypatch) -> None:
     """It may be writing what no process reads any more, into a pipe that is full."""
 

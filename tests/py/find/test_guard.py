@@ -299,6 +299,8 @@ def test_an_unchanged_program_of_a_second_is_green(lines: int):
         ({"notes": [note("no_sample", True)]}, 3, 0),
         ({"notes": [note("refused_all", 8)]}, 3, 0),
         ({"notes": [note("went_on", 5)]}, 3, 0),
+        ({"notes": [note("damaged", "the sampler ended")]}, 3, 0),
+        ({"notes": [note("ended_by", "SIGINT")]}, 3, 0),
         ({"notes": [note("throttled", 5)]}, 0, 0),
     ],
 )
