@@ -71,6 +71,8 @@ class Watcher:
         self._seen: Counter[int] = Counter()
         self._busy: Counter[int] = Counter()
         self._watched: set[LinePlace] = set()
+        self._missed: dict[LinePlace, Evidence] = {}
+        """Lines some of whose watchpoints were refused."""
         self._rounds: dict[int, _Round] = {}
         self._next = 1
         self._now_ns = 0
@@ -122,9 +124,10 @@ class Watcher:
         return [c.seen for c in several if c.seen.sites]
 
     def perhaps_shared(self) -> list[Evidence]:
-        """Those of them that watchpoints never came to, or not to the end."""
-        waiting = {round_.evidence.place for round_ in self._rounds.values()}
-        return [e for e in self.suspected() if e.place in waiting or e.place not in self._watched]
+        """Those of them that watchpoints never came to, or not to the end, or not all."""
+        open_ = {round_.evidence.place for round_ in self._rounds.values()}
+        open_ |= {place for place, e in self._missed.items() if not e.watched}
+        return [e for e in self.suspected() if e.place in open_ or e.place not in self._watched]
 
     def requests(self) -> Iterator[str]:
         """Commands for the sampler: a round for each line not yet watched, the most promising
@@ -182,6 +185,8 @@ class Watcher:
         refused = watch.outcome in ("refused", "busy")
         self.refused += refused
         self.answered += not refused
+        if refused:
+            self._missed[round_.evidence.place] = round_.evidence
         if watch.outcome == "hit" and (touch := self._touch(watch, round_)):
             round_.hits.append((watch, touch))
         if round_.waiting:

@@ -187,6 +187,24 @@ def test_what_watchpoints_never_came_to_may_be_shared(answered, open_lines, code
     assert found.met or not plain, "watched to the end or not"
 
 
+@pytest.mark.parametrize("hits", [True, False])
+def test_a_line_may_be_shared_some_of_whose_watchpoints_were_refused(hits: bool) -> None:
+    """It counted as one that no two threads share, and a guard was green: another tracer had some.
+    Where the others show that it is shared, that is known."""
+
+    def answer(sent: list[str]) -> Iterator[Watch]:
+        for request in sent:
+            tid, address = map(int, request.split()[2:4])
+            met = outcome(request, ip=BASE + 3, registers=registers(tid))
+            own = address == DATA + 8 * (tid - 1)
+            silent = met if own and hits else outcome(request)
+            busy = msgspec.structs.replace(met, outcome="busy")
+            yield busy if (own and not hits) or address == DATA + 56 else silent
+
+    output, _ = gathered([(1, 1), (1, 2)], False, answer)
+    assert len(output.watcher.perhaps_shared()) == (not hits)
+
+
 @pytest.mark.parametrize(("threads", "turns", "alone"), [(1, 0, [200]), (2, 199, [])])
 def test_the_guard_is_told_of_turns_and_of_lines_that_one_thread_used(threads, turns, alone):
     """However many samples a line has: the other thread may have had no CPU."""
