@@ -178,9 +178,8 @@ def _for_true_sharing(line: Hot) -> str:
         return "counting"
     if atomics:
         return "fought"
-    known = line.threads <= len(line.touches)
     writers = line.member.writers if line.member else sum(t.writes for t in line.touches)
-    return "written" if writers == 1 and known else "several"
+    return "written" if writers == 1 else "several"
 
 
 def bystanders(touches: Sequence[Touch], threads: int) -> list[int]:

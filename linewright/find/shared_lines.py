@@ -305,8 +305,10 @@ class SharedLines:
         return ran_at_once(runs, self._period_ns, self._together) if runs else None
 
     def _touches(self, e: Evidence) -> list[Touch]:
-        """Each thread's bytes, those of neighbours together."""
+        """Each thread's bytes, those of neighbours together; of many threads those that write."""
         threads = sorted(e.threads.items(), key=lambda pair: (runs(pair[1].touched), pair[0]))
+        if len(threads) > MOST_TOUCHES:
+            threads.sort(key=lambda pair: not pair[1].written)
         return [
             Touch(
                 thread=tid,

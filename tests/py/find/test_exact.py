@@ -253,6 +253,19 @@ def test_items_that_pass_once_are_no_sharing_however_threads_take_turns() -> Non
     assert not listed(20, 20), "unless all turns of one thread come first"
 
 
+def test_one_writer_beside_more_readers_than_are_listed_is_one() -> None:
+    """The page listed readers alone, and said that several threads write."""
+    run, mask, count = exact.ExactRun(), byte_mask(0, 8), 10**5
+    for tid in range(1, 21):
+        own = dict(tid=tid, ip=32, reads=count, writes=0, written=0)
+        if tid == 20:
+            own |= dict(ip=16, reads=0, writes=count, written=mask)
+        run.take(encoded(Access(pid=1, line=64, atomics=0, bytes=8 * count, mask=mask, first=0,
+                                last=9, takeovers=100, **own)))  # fmt: skip
+    (line,) = exact.findings_of(run, ["p"], 0).lines
+    assert line.verdict.advice == ("written",) and line.threads == 20
+
+
 SHORT = """
 #define _GNU_SOURCE
 #include <pthread.h>
