@@ -100,7 +100,9 @@ class Evidence:
     sites: Counter[SiteKey] = field(default_factory=Counter)
     """Samples, or accesses where every one is seen."""
     used_at: Counter[int] = field(default_factory=Counter)
-    """Samples by the offset in the line."""
+    """Samples by the offset in the line; where every access is seen, those of each byte."""
+    bytes_of: Counter[SiteKey] = field(default_factory=Counter)
+    """Where every access is seen: a mask of the bytes that an instruction uses."""
     seen: dict[SiteKey, list[Sample]] = field(default_factory=lambda: defaultdict(list))
     """The samples themselves, where the source has any."""
     samples: int = 0
@@ -110,9 +112,7 @@ class Evidence:
     """Some of the threads' bytes were seen by watchpoints."""
     accesses: int = 0
     moved: int = 0
-    uses_of_byte: float = 0.0
-    """Where every access is seen: how many, how often the line changed hands, and how often the
-    byte is used that is used most (exact.py)."""
+    """Where every access is seen: how many, and how often the line changed hands (exact.py)."""
     tasks: Tasks | None = None
     """Whether threads use its bytes at one time, where that is a question (movement.py)."""
 

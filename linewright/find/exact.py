@@ -77,6 +77,7 @@ class ExactRun:
         access = "atomic" if line.atomics else "write" if line.writes else "read"
         key = SiteKey(line.pid, line.ip, access, "", line.caller)
         evidence.sites[key] += line.reads + line.writes
+        evidence.bytes_of[key] |= line.mask
 
     def weigh(self) -> None:
         """Give each line's threads the bytes that they use: what an instruction does there once or
@@ -90,7 +91,7 @@ class ExactRun:
             often = [line for line in accesses if of_instruction[line.ip] >= least]
             evidence = self.lines.known[place]
             evidence.accesses, evidence.moved = of_instruction.total(), _moved(accesses)
-            evidence.uses_of_byte = _most_uses(accesses)
+            evidence.used_at = _uses(accesses)
             for line in often or accesses:
                 thread = evidence.thread(line.tid)
                 thread.written |= line.written
@@ -108,15 +109,15 @@ def _moved(accesses: Sequence[stream.Access]) -> int:
     return max([sum(line.takeovers for line in accesses), *second])
 
 
-def _most_uses(accesses: Sequence[stream.Access]) -> float:
-    """How often the byte of a line that is used most is, where each instruction of a thread uses
-    all of its bytes alike."""
+def _uses(accesses: Sequence[stream.Access]) -> Counter[int]:
+    """How often each byte of a line is used, where each instruction of a thread uses all of its
+    bytes alike."""
     uses: Counter[int] = Counter()
     for line in accesses:
         each = line.bytes / max(1, line.mask.bit_count())
         for at, size in runs(line.mask):
             uses.update(dict.fromkeys(range(at, at + size), each))
-    return max(uses.values(), default=0.0)
+    return uses
 
 
 def run(plugin: Path, command: Sequence[str], output: TextIO | None = None) -> tuple[ExactRun, int]:

@@ -4,9 +4,10 @@ which each thread has its own lines."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 import msgspec
 
@@ -14,8 +15,9 @@ from linewright.elf import declarations, types
 from linewright.elf.types import Accessed, Layout
 from linewright.find.addresses import Addresses, Object
 from linewright.find.decode import DWARF_REGISTERS, Decoder, Operand
-from linewright.find.evidence import LINE, Evidence, SiteKey, byte_mask
-from linewright.find.results import APART, ContendedMember, FieldBytes, LayoutAdvice
+from linewright.find.evidence import LINE, Evidence, SiteKey, byte_mask, runs
+from linewright.find.line_verdict import SEEN
+from linewright.find.results import APART, ContendedMember, FieldBytes, LayoutAdvice, Role
 
 
 class Fields:
@@ -42,9 +44,11 @@ class Fields:
         return [_weighed(f, e) for f in found or self._pointed(e)], advised
 
     def member(self, e: Evidence, objects: Sequence[Object]) -> ContendedMember | None:
-        """What most samples are at, where two threads use it and one of them writes."""
+        """What most samples are at, where two threads use it and one of them writes; where no use
+        tells, the first one of several."""
         typed_objects = self._typed(e, objects)
-        for key, at in self._hottest_bytes(e):
+        for key, used in self._hottest_bytes(e):
+            at = used[0]
             held = ((o, layout, e.address + at - o.start) for o, layout in typed_objects)
             inside = (h for h in held if 0 <= h[2] < h[1].size)
             what, layout, offset = next(inside, (None, None, 0))
@@ -59,12 +63,15 @@ class Fields:
             writers = sum(bool(t.written & mask) for t in users)
             if len(users) > 1 and writers:
                 beside = any(t.touched & ~mask for t in e.threads.values())
+                own, all_ = range(found.place[0], sum(found.place)), range(layout.size)
+                places = [offset + byte - at for byte in used]
                 return ContendedMember(
                     language=found.language,
                     type=found.type,
                     name=found.name or (what.symbol if what else ""),
                     declared=found.declared,
                     following=found.following if beside else "",
+                    shown=all(p in all_ and p % layout.element in own for p in places),
                     writers=writers,
                 )
         return None
@@ -76,20 +83,32 @@ class Fields:
         known = [(what, self._addresses.layout(e.pid, what, code)) for what in whole.values()]
         return [(what, layout) for what, layout in known if layout]
 
-    def _hottest_bytes(self, e: Evidence) -> Iterator[tuple[SiteKey | None, int]]:
-        """Sites with the byte of the line that they use, the hottest first; where no sample says,
-        the first one that two threads share."""
+    def _hottest_bytes(self, e: Evidence) -> Iterator[tuple[SiteKey | None, Sequence[int]]]:
+        """Sites with the bytes of the line that they use: those first whose role decides the
+        remedy (line_verdict.py), then those whose bytes are used most. Behind them the byte that is
+        used most, and where no use says, all that two threads share."""
+        found: list[tuple[SiteKey, Role, Sequence[int]]] = []
+        shares: Counter[Role] = Counter()
         for key in e.hottest:
-            sample, operand = e.example(key), self._operand(e, key)
+            role, sample = self._decoder.role(key.pid, key.ip), e.example(key)
+            shares[role] += e.sites[key]
+            operand = self._operand(e, key)
             address = operand.address(sample.registers) if operand and sample else None
             if address is not None and e.address <= address < e.address + LINE:
-                yield key, address - e.address
-        for at, _ in e.used_at.most_common(1):
-            yield None, at
-        pairs = combinations(e.threads.values(), 2)
-        shared = next((met for a, b in pairs if (met := a.shared_bytes(b))), 0)
-        if shared:
-            yield None, (shared & -shared).bit_length() - 1
+                found.append((key, role, [address - e.address]))
+            elif used := _bytes(e.bytes_of[key]):
+                found.append((key, role, used))
+        often = (role for role in ("zero", "waits") if shares[role] >= SEEN * shares.total())
+        decides = next(often, None)
+        found.sort(key=lambda one: (one[1] != decides, -e.used_at[one[2][0]]))
+        yield from ((key, used) for key, _, used in found)
+        yield from ((None, [at]) for at, _ in e.used_at.most_common(1))
+        once = twice = written = 0
+        for thread in e.threads.values():
+            twice, once = twice | once & thread.touched, once | thread.touched
+            written |= thread.written
+        if shared := _bytes(twice & written):
+            yield None, shared
 
     def type_of(self, whole: Evidence) -> tuple[str, list[str]] | None:
         """The type of objects on many lines, with its fields that are used; None where it is not
@@ -123,10 +142,15 @@ class Fields:
         return self._pointee(file, where.address, register, operand.displacement)
 
     def _operand(self, e: Evidence, key: SiteKey) -> Operand | None:
-        """The site's access, where a register and a number make its address."""
+        """The site's access, where a register and a number make its address, or one of them."""
         sample = e.example(key)
         operands = self._decoder.operands(key.pid, sample.ip, sample.bits) if sample else ()
-        return next((o for o in operands if o.ip == key.ip and o.index < 0 <= o.base), None)
+        return next((o for o in operands if o.ip == key.ip and o.index < 0), None)
+
+
+def _bytes(mask: int) -> list[int]:
+    """The bytes of a mask, in order."""
+    return [at for begin, size in runs(mask) for at in range(begin, begin + size)]
 
 
 def fields_on(layout: Layout, start: int, name: str, line: int) -> list[FieldBytes]:
@@ -139,10 +163,12 @@ def fields_on(layout: Layout, start: int, name: str, line: int) -> list[FieldByt
 
 
 def _weighed(field: FieldBytes, e: Evidence) -> FieldBytes:
-    """The field with its part of the line's samples."""
+    """The field with its part of the line's samples, or of its accesses, by the byte that has most
+    of those."""
     inside = range(field.offset, field.offset + field.bytes)
-    used = sum(number for at, number in e.used_at.items() if at in inside)
-    return msgspec.structs.replace(field, share=used / e.samples if e.samples else 0.0)
+    used = [number for at, number in e.used_at.items() if at in inside]
+    part = max(used, default=0) if e.accesses else sum(used)
+    return msgspec.structs.replace(field, share=min(1.0, part / max(1, e.accesses or e.samples)))
 
 
 def separated(

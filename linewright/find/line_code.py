@@ -49,11 +49,12 @@ held_c++: static thread_local {type} *held;
 lent_c++: void work(const {type} &lent);
 lent_rust: fn work(lent: &{type}) {{ … }}
 lent_go: func work(lent *{type}) {{ … }}
+open: a member of {type}; which of those that several threads use, this run does not show
 """)
 """What to write: `element` gets lines of its own, or `fields` of it do, with what stands `between`
 them; other members stand `inside` a structure, or are a `variable`, of which the Rust compiler
 tells nothing. `held`: of what counts its references itself; `lent`: of what a library's pointer
-counts."""
+counts; `open`: there are several, and which one is meant is not known."""
 _USE = texts("""
 counting: each thread adds to its own, who reads sums them up
 written: the writer works on own_{name} and stores to {name} what readers need, when it has changed
@@ -121,10 +122,14 @@ def _remedy(hot: Hot, apart: int) -> str:
     if member is None:
         return ""
     language, name, type_ = member.language, member.name, member.type
-    if key in ("references", "counted_uses") and type_:
+    counts = key in ("references", "counted_uses")
+    template = _in(_CODE, "counting" if key == "several" else key, language)
+    if not member.shown:
+        said = f"in {_LANGUAGES[language]}: {_CODE['open'].format(type=type_)}"
+        return said if type_ and (counts or template) else ""
+    if counts and type_:
         use = "lent" if language in ("rust", "go") else "held"
         return _shown(use, language, _in(_CODE, use, language).format(type=type_), name)
-    template = _in(_CODE, "counting" if key == "several" else key, language)
     if not template or (key in ("counting", "several") and member.writers < 2):
         return ""
     if (key == "lock" and not member.following) or (language == "rust" and not type_):

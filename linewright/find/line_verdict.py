@@ -178,7 +178,8 @@ def _for_true_sharing(line: Hot) -> str:
         return "counting"
     if atomics:
         return "fought"
-    writers = line.member.writers if line.member else sum(t.writes for t in line.touches)
+    one = line.member is not None and line.member.shown
+    writers = line.member.writers if one else sum(t.writes for t in line.touches)
     return "written" if writers == 1 else "several"
 
 

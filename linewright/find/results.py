@@ -162,7 +162,7 @@ class FieldBytes(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     name: str
     """``shard[2].s.hits``."""
     share: Share = 0.0
-    """Of the line's samples; 0 where every access is seen, and of plain accesses."""
+    """Of the line's samples, or where every access is seen of its accesses."""
 
 
 class LayoutAdvice(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -205,6 +205,9 @@ class ContendedMember(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """Its declaration, with ``@`` in place of the name."""
     following: str = ""
     """That of the next member, where threads use others on this line, too."""
+    shown: bool = True
+    """That it is this one; False: one of several that threads share, and no use of the line that
+    decides tells which."""
     writers: U64
     """Threads that write it, of those that were seen."""
 

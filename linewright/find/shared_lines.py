@@ -337,7 +337,8 @@ class SharedLines:
 
 def _enough(evidence: Evidence) -> bool:
     if evidence.accesses:
-        return min(evidence.moved, evidence.uses_of_byte) >= FEWEST_TAKEOVERS
+        most = max(evidence.used_at.values(), default=0)  # uses of one byte
+        return min(evidence.moved, most) >= FEWEST_TAKEOVERS
     return evidence.watched or evidence.samples >= FEWEST_SAMPLES
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections import Counter
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -15,9 +17,9 @@ from linewright.elf import types
 from linewright.elf.symbols import module
 from linewright.find.addresses import Names
 from linewright.find.evidence import Evidence, LinePlace
-from linewright.find.fields import fields_on, separated
+from linewright.find.fields import Fields, fields_on, separated
 from linewright.find.line_words import advised_text, bytes_text, function_text, picture
-from linewright.find.results import FieldBytes, LayoutAdvice, Touch
+from linewright.find.results import FieldBytes, LayoutAdvice, Object, Touch
 from linewright.find.space import Spaces
 from linewright.find.stream import Map
 from support.find_results import line
@@ -156,6 +158,19 @@ def test_elements_of_an_array_get_lines_of_their_own(program) -> None:
         "alignas(128) on shard: shard grows from 24 to 128 bytes, 8 elements, 832 bytes of memory "
         "in all"
     )
+
+
+def test_fields_have_weights_where_every_access_is_seen(program) -> None:
+    """They had none, so that the most used of many was not named."""
+    layout = types.variable(program, code(program, "main"), "shard")
+    fields = Fields(SimpleNamespace(code=None, layout=lambda *_: layout),
+                    SimpleNamespace(arch="x86_64"))  # fmt: skip
+    e, shard = Evidence(LinePlace((1,), 1), 1, 64), Object("static", symbol="shard", start=64)
+    e.accesses = 100
+    e.used_at = Counter(dict.fromkeys(range(16, 24), 10) | dict.fromkeys(range(40, 48), 90))
+    found, _ = fields.of(e, [shard], separate=False)
+    shares = {f.name: f.share for f in found if f.share}
+    assert shares == {"shard[0].s.hits": 0.1, "shard[1].s.hits": 0.9}
 
 
 def test_fields_of_one_structure_are_parted_where_the_thread_changes(program) -> None:

@@ -7,16 +7,19 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
 
 from linewright.elf import declarations, types
 from linewright.elf.symbols import demangle, module
+from linewright.find.evidence import Evidence, LinePlace, SiteKey, byte_mask
+from linewright.find.fields import Fields
 from linewright.find.line_code import code_text
 from linewright.find.line_verdict import used_in
 from linewright.find.line_words import lock_text
-from linewright.find.results import ContendedMember, Hot, Movement, Site, Touch
+from linewright.find.results import ContendedMember, Hot, Movement, Object, Site, Touch
 from support import find_results
 
 C = """
@@ -214,6 +217,40 @@ def test_no_code_where_the_evidence_does_not_support_it(layout) -> None:
     assert not code_text(replace(counted, member=member(of, "word", 1))), "one thread adds"
     alone = replace(member(of, "lock"), following="")
     assert not code_text(replace(supported("lock", of), member=alone)), "nothing beside the lock"
+
+
+def contended(layout, *uses: tuple[int, int, int, str], shared: int = 16) -> ContendedMember:
+    """What two threads want of `state`, of which each writes the first `shared` bytes: by offset
+    and length, number and role of an instruction's accesses."""
+    line, roles = Evidence(LinePlace((1,), 1), 1, 64), {}
+    for tid in (1, 2):
+        line.touch(tid, 0, shared, True, 0)
+    for ip, (at, size, number, role) in enumerate(uses):
+        key, roles[ip] = SiteKey(1, ip, "read", "mov"), role
+        line.sites[key], line.bytes_of[key] = number, byte_mask(at, size)
+        line.used_at[at] += number
+    decoder = SimpleNamespace(arch="x86_64", role=lambda pid, ip: roles[ip])
+    addresses = SimpleNamespace(code=None, layout=lambda *_: layout("c"))
+    return Fields(addresses, decoder).member(line, [Object("static", symbol="state", start=64)])
+
+
+def test_a_member_is_named_only_where_uses_show_it(layout) -> None:
+    """Two are shared, and the first one was named whatever threads waited for."""
+    for uses, name in (
+        ([(0, 8, 90, ""), (8, 8, 10, "waits")], "word"),
+        ([(0, 8, 10, "waits"), (8, 8, 90, "")], "first"),
+        ([(0, 8, 98, ""), (8, 8, 2, "waits")], "first"),
+        ([(0, 8, 40, ""), (8, 8, 60, "")], "word"),
+    ):
+        found = contended(layout, *uses)
+        assert (found.name, found.shown) == (name, True), uses
+    assert contended(layout, shared=8).shown, "no other is shared"
+    for uses in ([], [(0, 16, 90, "waits")]):
+        found = contended(layout, *uses)
+        assert not found.shown and found.type == "state"
+        for key in ("waits", "several", "counting"):
+            said = code_text(replace(supported(key, layout("c")), member=found))
+            assert said.startswith("in C: a member of state;") and "first" not in said
 
 
 def test_of_a_word_with_one_writer_others_on_its_line_do_not_matter(layout) -> None:
