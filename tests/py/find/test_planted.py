@@ -70,13 +70,11 @@ def test_what_all_threads_use_and_no_two_cpus_is_not_contended(sampling, found, 
 
 @pytest.mark.parametrize("threads", [1, 8, 64])
 def test_threads_from_one_to_many(sampling, found, threads: int) -> None:
-    """Beside the planted line only one that travels too may be named: where 64 threads begin, and
-    the sum to which they add what they did as they end."""
+    """Beside the planted line only one that travels too may be named: where 64 threads begin."""
     true = travelling(found("--", sampling, "true", threads, 2))
     assert true[:1] == ([("true_counter", "true")] if threads > 1 else [])
     assert all(kind == "true" for _, kind in true)
-    private = travelling(found("--", sampling, "private", threads, 2))
-    assert [line for line in private if line != ("(anonymous namespace)::operations", "true")] == []
+    assert travelling(found("--", sampling, "private", threads, 2)) == []
 
 
 def test_false_sharing_of_many_threads_names_every_threads_bytes(sampling, found) -> None:
@@ -87,32 +85,33 @@ def test_false_sharing_of_many_threads_names_every_threads_bytes(sampling, found
 
 def test_plain_false_sharing_of_more_threads_than_cpus(sampling, found) -> None:
     """Each of them waits for a CPU most of the time, also while it is watched. Beside a load the
-    program may end before they were all waited for, and is run again."""
+    program may end before they were all waited for, or two alone were met, and is run again."""
     line = next(
         line
         for _ in range(TRIES)
         for line in found("--", sampling, "false_plain", 16, 4)["lines"]
-        if "plain_counters" in line["object"]
+        if "plain_counters" in line["object"] and line["threads"] > 2
     )
-    assert line["kind"] == "false" and line["certainty"] == "watched" and line["threads"] > 2
+    assert line["kind"] == "false" and line["certainty"] == "watched"
 
 
 def test_neighbouring_lines_are_shared_on_128_bytes_only(sampling, run, found) -> None:
-    """On a loaded machine two threads may take turns for a whole run: nothing travels then, which
-    is what find says, and they are run again."""
+    """On a loaded machine two threads may take turns for a whole run, or one of them may hardly be
+    met: nothing travels then, which is what find says, and they are run again."""
     words = ("--", sampling, "neighbouring_lines", 2, SECONDS)
     results = (found(*words) for _ in range(TRIES))
     result = next(
-        r for r in results if not any(line["movement"]["answer"] in STAY for line in r["lines"])
+        r
+        for r in results
+        if r["lines"] and not any(line["movement"]["answer"] in STAY for line in r["lines"])
     )
     assert travelling(result) == []
     assert [(line["line_bytes"], line["kind_128"]) for line in result["lines"]] == [
         (128, "false")
     ] * 2
-    pages = (run(*words).stdout for _ in range(TRIES))
-    page = next(p for p in pages if "shared without contention" not in p)
+    pages = (" ".join(run(*words).stdout.split()) for _ in range(TRIES))
+    page = next(p for p in pages if "2 more on 128-byte lines only, in find_planted" in p)
     assert page.startswith("No line is shown to travel")
-    assert "2 more on 128-byte lines only, in find_planted" in " ".join(page.split())
 
 
 def test_a_program_is_ended_after_the_time_asked_for(sampling, found) -> None:
@@ -133,9 +132,9 @@ def test_a_stripped_program_is_named_by_its_file(sampling, found, tmp_path) -> N
 def test_a_deleted_program_is_still_decoded(sampling, found, tmp_path) -> None:
     program = tmp_path / "gone"
     shutil.copy(sampling, program)
-    line = found("--", "sh", "-c", f"{program} true 2 {SECONDS} & sleep 0.3; rm {program}; wait")[
-        "lines"
-    ][0]
+    begins = f"while [ -e /proc/$!/exe ] && ! [ /proc/$!/exe -ef {program} ]; do sleep 0.1; done"
+    words = ("sh", "-c", f"{program} true 2 {SECONDS} & {begins}; rm {program}; wait")
+    line = found("--", *words)["lines"][0]
     assert line["kind"] == "true" and line["sites"][0]["instruction"] == "lock add"
 
 
