@@ -174,9 +174,11 @@ struct when { /* a time of either width */
 static uint64_t left(clockid_t clock, struct when end)
 {
     struct timespec now;
+    if (end.seconds < 0) /* before any clock begins, and perhaps too long before it to be subtracted */
+        return 0;
     clock_gettime(clock, &now);
     int64_t seconds = end.seconds - now.tv_sec;
-    if (end.seconds < 0 || seconds < -1)
+    if (seconds < -1)
         return 0;
     if (seconds > 9000000000)
         return LW_RWLOCK_FOREVER - 1;
