@@ -200,6 +200,15 @@ PLAIN_MUTANTS = {
     "asks_and_forgets_it": [("    w->counted = READERS_TURN;\n", "")],
     "gives_up_without_a_word": [("left |= WOKEN;", "left |= 0;")],
     "gives_up_and_readers_sleep": [("left &= ~READERS_SLEEP;", "left |= 0;")],
+    "writer_gives_up_and_readers_sleep": [
+        (
+            "else if (asked & READERS_TURN || !(left & (WRITER | WRITERS_WAIT)))",
+            "else if (asked & READERS_TURN)",
+        ),
+    ],
+    "gives_up_and_readers_are_not_woken": [
+        ("    if (s & ~left & READERS_SLEEP)\n", "    if (0)\n")
+    ],
     "released_without_a_count": [("held == WRITER || readers_in(s) > 0", "held == WRITER || 1")],
     "released_past_those_that_wait": [("wakes_none(s - 1)))", "1))")],
     "released_past_a_writer_that_sleeps": [
