@@ -160,13 +160,17 @@ static struct chunk *new_chunk(void)
     }
     if (m == MAP_FAILED)
         return NULL;
-    if (mprotect(m, PAGE, PROT_READ | PROT_WRITE)) {
+    struct chunk *c = m;
+    bool good = !mprotect(m, PAGE, PROT_READ | PROT_WRITE);
+    if (good) {
+        c->reserved = reserved;
+        good = open_groups(c); /* or no record of it could be taken: each read would add another chunk */
+    }
+    if (!good) {
         munmap(m, PAGE + GUARD + (size_t)reserved * GROUP_BYTES);
         return NULL;
     }
     (void)madvise(m, PAGE + (size_t)reserved * GROUP_BYTES, MADV_NOHUGEPAGE); /* one count must not take 2 MiB */
-    struct chunk *c = m;
-    c->reserved = reserved;
     c->next = __atomic_load_n(&chunks, __ATOMIC_RELAXED);
     /* Release: a thread that finds the chunk finds its contents; pairs with first_chunk(). Sequentially consistent:
      * open_groups(). */
