@@ -6,7 +6,8 @@
  * that finds its object poisoned, or changed during its critical section, is an error. Directed cases come first: between
  * the steps of a grace period the program performs what a reader with delayed stores and loads would do, which shows a wrong
  * order at once and every time.
- * Built with the SRCU sources of the library and their LW_SRCU_TEST hooks. Exit code: 0, 1 errors found, 2 wrong request. */
+ * Built with the SRCU sources of the library and their LW_SRCU_TEST hooks. Exit code: 0, 1 errors found, 2 wrong request, 3 a
+ * system call cannot be denied here. */
 #define _GNU_SOURCE
 #include "srcu/domain.h"
 
@@ -141,7 +142,8 @@ static void check_again(const struct object *o, uint64_t use, const char *where)
 static void over(struct object *o)
 {
     struct world *w = o->world;
-    __atomic_store_n(&o->state, DEAD, __ATOMIC_RELAXED);
+    if (__atomic_exchange_n(&o->state, DEAD, __ATOMIC_RELAXED) != ALIVE)
+        error_found("an object that is over has ended again");
     pthread_mutex_lock(&w->lock);
     o->next_free = w->free;
     w->free = o;
@@ -152,6 +154,15 @@ static void over_callback(struct lw_srcu_head *head)
 {
     count(&callbacks);
     over((struct object *)((char *)head - offsetof(struct object, head)));
+}
+
+/* All but the current one, once nothing is waited for. */
+static bool all_are_back(const struct world *w)
+{
+    unsigned n = 0;
+    for (const struct object *o = w->free; o && n < OBJECTS; o = o->next_free)
+        n++;
+    return n == OBJECTS - 1;
 }
 
 /* The one that was current until now, or NULL when all are waiting for their grace period. */
@@ -620,9 +631,12 @@ static void storm(void)
         pthread_join(threads[i], NULL);
     while (take_up())
         ;
-    for (unsigned f = LW__SRCU_NORMAL; f <= LW__SRCU_FAST_UPDOWN; f++)
+    for (unsigned f = LW__SRCU_NORMAL; f <= LW__SRCU_FAST_UPDOWN; f++) {
         if (flavours[f] && (lw_srcu_barrier(&worlds[f].srcu) || lw_srcu_cleanup(&worlds[f].srcu)))
             error_found("at the end: a domain is not idle");
+        if (flavours[f] && !all_are_back(&worlds[f]))
+            error_found("at the end: a callback was lost, or was called twice");
+    }
     if (nothing_tried())
         error_found("nothing was tried: too few reads, grace periods or callbacks");
 }
@@ -643,12 +657,19 @@ static bool number(const char *text, unsigned long least, unsigned long most, un
     return *text >= '0' && *text <= '9' && !*end && !errno && *out >= least && *out <= most;
 }
 
-/* The system call fails with ENOSYS from the next program on: this one, begun anew. */
-static int deny(long call, char **argv)
+/* The system call fails with ENOSYS from the next program on: this one, begun anew, which finds in the environment what is
+ * denied already. */
+static int deny(const char *what, char **argv)
 {
+    const char *denied = getenv("LINEWRIGHT_TORTURE_DENIED");
+    char all[64];
+    if (denied && strstr(denied, what))
+        return 0;
+    snprintf(all, sizeof all, "%s %s", what, denied ? denied : "");
+    unsigned call = strcmp(what, "rseq") ? SYS_membarrier : LW_SYS_RSEQ;
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
@@ -658,7 +679,7 @@ static int deny(long call, char **argv)
                 strerror(errno));
         return 3;
     }
-    setenv("LINEWRIGHT_TORTURE_DENIED", "1", 1);
+    setenv("LINEWRIGHT_TORTURE_DENIED", all, 1);
     execv("/proc/self/exe", argv);
     fprintf(stderr, "linewright-torture: cannot begin anew: %s\n", strerror(errno));
     return 3;
@@ -705,7 +726,7 @@ static int option(const char *name, const char *value, char **argv)
     if (!strcmp(name, "--without")) {
         if (strcmp(value, "membarrier") && strcmp(value, "rseq"))
             return wrong("--without", "membarrier, rseq");
-        return getenv("LINEWRIGHT_TORTURE_DENIED") ? 0 : deny(strcmp(value, "rseq") ? SYS_membarrier : LW_SYS_RSEQ, argv);
+        return deny(value, argv);
     }
     return wrong("unknown option", "--seconds, --readers, --updaters, --seed, --flavour, --words, --fork, --without");
 }

@@ -49,7 +49,7 @@ def torture(
     settings: TortureSetOption = None,
 ) -> int:
     """Run readers, updaters, signals, forks and delays against SRCU; exit code 1 when a reader saw
-    a freed object."""
+    a freed object, or a callback was lost."""
     if subject != "srcu":
         raise UserError(f"not known: {subject}", "SUBJECT", "allowed: srcu")
     values = values_of(PARAMETERS, settings or (), "torture")

@@ -5,6 +5,7 @@ request."""
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,14 @@ def test_the_table_names_every_count(command, program):
         and "readers handed on" in answer.stdout
         and "flavour fast" in answer.stdout
     )
+
+
+@needs_program
+def test_two_system_calls_are_denied_at_once():
+    words = ("srcu", "--seconds", "0", "--without", "rseq", "--without", "membarrier")
+    answer = subprocess.run([REAL, *words], text=True, capture_output=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    assert "membarrier is not available" in json.loads(answer.stdout)["fast_flavours"]
 
 
 def script(folder: Path, text: str) -> Path:
