@@ -244,6 +244,7 @@ public:
         sigemptyset(&child);
         sigaddset(&child, SIGCHLD);
         sigprocmask(SIG_BLOCK, &child, &waiting_);
+        sigdelset(&waiting_, SIGCHLD); // who started this may have blocked it
         struct sigaction action{};
         action.sa_handler = [](int) {}; // heeded in ppoll alone
         sigaction(SIGCHLD, &action, nullptr);

@@ -282,6 +282,26 @@ def test_settings_of_an_arm64_machine_load_the_library_that_is_copied_there(monk
 HELPER = ROOT / "build/native/probe/linewright-probe"
 
 
+def test_a_helper_that_is_started_with_a_blocked_signal_hears_of_its_programs_end(real, tmp_path):
+    request = {"command": ["sleep", "0.2"], "limit_s": 0, "output": 0}
+    request |= {"threads": False, "environment": {}}
+    said = tmp_path / "said"
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    try:
+        with open(said, "wb") as out:
+            helper = subprocess.Popen([HELPER, "--programs"], stdin=subprocess.PIPE, stdout=out)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    with helper:
+        try:
+            helper.stdin.write(json.dumps(request).encode() + b"\n")
+            helper.stdin.flush()
+            waiting.wait_for(lambda: said.read_bytes().count(b"\n") == 2, helper)
+        finally:
+            helper.kill()
+    assert json.loads(said.read_bytes().splitlines()[1])["status"] == 0
+
+
 def test_a_line_that_is_no_request_is_refused_by_the_helper(real):
     """It never starts what it does not understand."""
     for line, said in (
