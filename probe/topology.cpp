@@ -197,6 +197,8 @@ std::vector<unsigned> usable_cpus(const Topology &topology, const std::vector<un
     for (const wire::Cpu &cpu : topology.cpus)
         if (cpu.allowed)
             cpus.push_back(cpu.cpu);
+    if (cpus.empty())
+        throw wire::Invalid("no CPU may be used");
     return cpus;
 }
 
@@ -209,8 +211,6 @@ Placed place(const Topology &topology, const std::vector<unsigned> &usable, cons
         require_usable(topology, *cpus, cell.id());
         return {*cpus, ""};
     }
-    if (usable.empty())
-        return {{}, "no CPU may be used"};
     unsigned home = usable.front();
     std::vector<std::pair<Distance, unsigned>> others;
     for (unsigned cpu : usable)

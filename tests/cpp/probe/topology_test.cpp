@@ -121,6 +121,7 @@ TEST_F(Big, RefusesCpusThatCannotBeUsed) {
     refuses([&] { usable_cpus(topology, {0, 4}); }, "CPU 4 is absent or offline");
     refuses([&] { usable_cpus(topology, {3}); }, "CPU 3 is not allowed");
     refuses([&] { usable_cpus(topology, {1, 1}); }, "named twice");
+    refuses([&] { usable_cpus(Topology{}, {}); }, "no CPU may be used");
     refuses([&] { place(topology, {0, 1}, cell("cpus:0,0", 2)); }, "named twice");
     refuses([&] { place(topology, {0, 1}, cell("cpus:0", 2)); }, "names 1 CPUs for 2 threads");
 }
