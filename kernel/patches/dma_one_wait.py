@@ -2,7 +2,8 @@
 """One wait for a scatter list of a device without coherency, in place of one behind every entry.
 
 What: mapping, unmapping and syncing of a list issues the cache operations of all its entries, then
-waits once. Bounce buffers are copied out behind that wait; lists behind an IOMMU are treated alike.
+waits once. Bounce buffers are copied out behind that wait; lists behind an IOMMU are treated alike,
+but that 6.1 waits for each entry where it maps one through bounce buffers there.
 
 Why: a wait (DSB SY on arm64) drains what was issued before it, so a list of many small entries pays
 one drain an entry.
@@ -330,12 +331,17 @@ static void iommu_dma_list_for_device(struct device *dev,
 		attrs |= DMA_ATTR_SKIP_CPU_SYNC;
 	}""",
     ),
-    *mapped_list(
-        IOMMU,
-        "iommu_dma_map_sg_swiotlb",
-        r"^\tint i;$",
-        r"^\t\tsg_dma_len\(s\) = s->length;$",
-        "iommu_dma_entry(dev, s),\n\t\t\t\t\ts->length, dir",
+    # 6.1 zeroes all of a bounce buffer that it maps with DMA_ATTR_SKIP_CPU_SYNC: what the device is
+    # to read is in there already.
+    *(
+        replace(edit, series=("6.12",))
+        for edit in mapped_list(
+            IOMMU,
+            "iommu_dma_map_sg_swiotlb",
+            r"^\tint i;$",
+            r"^\t\tsg_dma_len\(s\) = s->length;$",
+            "iommu_dma_entry(dev, s),\n\t\t\t\t\ts->length, dir",
+        )
     ),
 )
 

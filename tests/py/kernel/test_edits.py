@@ -159,6 +159,17 @@ def test_a_patch_may_have_other_architectures_and_files_in_another_series():
     assert "arch/riscv/mm/dma-one-wait.c" not in patch.files_of("6.1")
 
 
+def test_a_bounce_buffer_that_6_1_maps_behind_an_iommu_is_not_zeroed():
+    """6.1's iommu_dma_map_page() zeroes what it maps without a sync by the CPU: mapping such a list
+    stays its own."""
+    mapping = [
+        edit.series
+        for edit in patches.load("dma_one_wait").edits
+        if "iommu_dma_map_sg" in edit.inside
+    ]
+    assert mapping and set(mapping) == {("6.12",)}
+
+
 @pytest.mark.parametrize("name", configuration.fragments())
 def test_a_fragment_has_settings_and_comments_only(name):
     assert configuration.read(name, "6.12")
