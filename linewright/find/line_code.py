@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 from linewright.elf.declarations import NAME
-from linewright.find.line_verdict import own_language
+from linewright.find.line_verdict import own_language, typed_lock
 from linewright.find.line_words import texts
 from linewright.find.results import APART, ContendedMember, Hot, LayoutAdvice
 
@@ -132,7 +132,10 @@ def _remedy(hot: Hot, apart: int) -> str:
         return _shown(use, language, _in(_CODE, use, language).format(type=type_), name)
     if not template or (key in ("counting", "several") and member.writers < 2):
         return ""
-    if (key == "lock" and not member.following) or (language == "rust" and not type_):
+    known = typed_lock(hot) or any(site.role in ("waits", "takes") for site in hot.sites)
+    if key == "lock" and not (member.following and known):  # or what it protects is used more
+        return ""
+    if language == "rust" and not type_:
         return ""
 
     def declared(name: str) -> str:

@@ -203,12 +203,17 @@ def is_lock(line: Hot) -> bool:
     """Whether the functions that use it are a lock's, or the field that threads contend for is by
     its type, or its instructions are a spin lock's: an exchange takes it, and a load waits until
     that may succeed, or the exchange itself."""
-    sites, member = line.sites, line.member
+    sites = line.sites
     waits = [site for site in sites if site.role == "waits"]
     taken = any(s.role == "takes" or s.instruction.startswith(_EXCHANGES) for s in sites)
     spins = bool(waits) and (taken or any(s.access == "atomic" for s in waits))
-    typed = member is not None and bool(_LOCK_TYPES.search(member.declared))
-    return spins or typed or any(name in used_in(site) for site in sites for name in _LOCKS)
+    named = any(name in used_in(site) for site in sites for name in _LOCKS)
+    return spins or typed_lock(line) or named
+
+
+def typed_lock(line: Hot) -> bool:
+    """Whether the field that threads contend for is a lock by its type."""
+    return line.member is not None and bool(_LOCK_TYPES.search(line.member.declared))
 
 
 def lock_users(line: Hot) -> tuple[list[int], list[int]]:

@@ -217,6 +217,8 @@ def test_no_code_where_the_evidence_does_not_support_it(layout) -> None:
     assert not code_text(replace(counted, member=member(of, "word", 1))), "one thread adds"
     alone = replace(member(of, "lock"), following="")
     assert not code_text(replace(supported("lock", of), member=alone)), "nothing beside the lock"
+    data = replace(member(of, "word"), following="long last")
+    assert not code_text(replace(supported("lock", of), member=data)), "it is what it protects"
 
 
 def contended(layout, *uses: tuple[int, int, int, str], shared: int = 16) -> ContendedMember:
