@@ -172,15 +172,15 @@ def _for_true_sharing(line: Hot) -> str:
         return "retries" if any(s.role == "retries" for s in sites) else "waits"
     if any(s.instruction.startswith(_EXCHANGES) for s in often):
         return "fought"  # a lock's word, say: added to, and taken where it had a certain value
+    one = line.member is not None and line.member.shown
+    writers = line.member.writers if one else sum(t.writes for t in line.touches)
+    if writers == 1:  # copies for each thread would end nothing
+        return "written"
     if "old value" in roles:
         return "numbers"
     if any(instruction.startswith(_COUNTING) for instruction in atomics):
         return "counting"
-    if atomics:
-        return "fought"
-    one = line.member is not None and line.member.shown
-    writers = line.member.writers if one else sum(t.writes for t in line.touches)
-    return "written" if writers == 1 else "several"
+    return "fought" if atomics else "several"
 
 
 def bystanders(touches: Sequence[Touch], threads: int) -> list[int]:

@@ -214,7 +214,9 @@ def test_no_code_where_the_evidence_does_not_support_it(layout) -> None:
         assert not code_text(replace(line, kind="alone", kind_128="false"))
         assert not code_text(replace(line, member=None))
     counted = supported("counting", of)
-    assert not code_text(replace(counted, member=member(of, "word", 1))), "one thread adds"
+    alone = replace(counted, member=member(of, "word", 1))
+    assert alone.verdict.advice == ("written",), "one thread adds, as the writer of a sequence lock"
+    assert "own_word" in code_text(alone)
     alone = replace(member(of, "lock"), following="")
     assert not code_text(replace(supported("lock", of), member=alone)), "nothing beside the lock"
     data = replace(member(of, "word"), following="long last")
