@@ -27,8 +27,8 @@ MOSTLY = 4
 """So many times the writers' share of the samples, at least, where readers dominate."""
 _LOCKS = (
     *("mutex_lock", "mutex_unlock", "spin_lock", "lll_lock", "sync.(*Mutex)", "sync.(*RWMutex)"),
-    *("LWLock", "rwlock_unlock", "rdlock", "lock_shared", "wrlock"),
-    *("mutex::futex::Mutex", "rwlock::futex::RwLock"),
+    *("LWLock", "rwlock_unlock", "rdlock", "lock_shared", "wrlock", "GOMP_critical_"),
+    *("mutex::futex::Mutex", "rwlock::futex::RwLock", "omp_set_lock", "omp_unset_lock"),
 )
 _LOCK_TYPES = re.compile(
     r"\bsync\.(RW)?Mutex\b|\bpthread_(mutex|rwlock|spinlock)_t\b|\bstd::\w*mutex\b|\b(Mutex|RwLock)<"

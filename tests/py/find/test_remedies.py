@@ -286,6 +286,8 @@ def test_a_lock_is_one_by_its_type(layout, language) -> None:
         ([site("mov", "read", role="waits"), site("xchg")], "waits"),
         ([site("xchg", role="waits")], "lock"),
         ([site("lock xadd", function="LWLockRelease", role="zero")], "lock"),
+        ([site("xchg", function="omp_unset_lock"), site("lock cmpxchg")], "lock"),
+        ([site("xchg", function="GOMP_critical_end")], "lock"),
         ([site(), site("cmp", "read", role="waits", share=0.01)], "counting"),
         ([site("mov", "read", role="waits"), site("mov", "read", role="retries")], "retries"),
         ([site("mov", "read", role="waits"), site("mov", "read", role="retries", share=0.04)],
