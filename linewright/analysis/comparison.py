@@ -25,6 +25,7 @@ from msgspec.structs import asdict, replace
 
 from linewright import numbers, policy
 from linewright.analysis.contrast import Contrast, difference_ns
+from linewright.analysis.intervals import normal_quantile
 from linewright.analysis.summary import Summary
 from linewright.schema import FEWEST_LAUNCHES, Cell, Interval, Situation
 
@@ -33,8 +34,8 @@ ALPHA = 0.05
 UNPAIRED = 8
 """Times as many launches that runs made one after the other need: their drift is estimated from
 them too."""
-POWER = 2.8
-"""Standard errors of the smallest difference that is probably shown."""
+POWER = 0.84
+"""Standard errors beyond an interval's end from which a difference is shown four times in five."""
 MOST_LAUNCHES = 40
 """More launches than this are not asked for: what they would tell costs more than it is worth."""
 
@@ -73,8 +74,8 @@ class Judgement(Struct, frozen=True, kw_only=True):
     and different), ``model`` (so does the band of a simulation), ``no_draws`` (a simulation without
     a band), ``baseline_loop`` (the loop without the operation is no measure here), ``no_figure``,
     ``published`` (percentiles only); of files ``few_states`` (of a virtual machine, which a
-    contended cell depends on), ``not_comparable``, and ``wrong``: right before and
-    wrong now.  Empty otherwise."""
+    contended cell depends on), ``no_ratio`` (a launch took 0 ns), ``not_comparable``, and
+    ``wrong``: right before and wrong now.  Empty otherwise."""
     contrast: Contrast | None = None
     """With the interval of 95 %, or as the question has it."""
     p: float | None = None
@@ -148,10 +149,18 @@ def judge(
     return replace(judgement, answer="cheaper" if cheaper else "slower", why="")
 
 
-def detectable(c: Contrast, launches: int) -> float:
+def detectable(judgement: Judgement, launches: int) -> float:
     """The smallest difference that this number of launches would probably show, as a logarithm or
     in ns."""
-    return POWER * math.sqrt(_of_launches(c) / launches + c.excess)
+    c = judgement.contrast
+    return _errors_shown(judgement) * math.sqrt(_of_launches(c) / launches + c.excess)
+
+
+def _errors_shown(judgement: Judgement) -> float:
+    """Standard errors of the smallest difference that is probably shown at the level at which the
+    answer is given: 2.8 of one comparison, more of one among many."""
+    level = 1 - (judgement.shown or judgement.contrast).confidence
+    return POWER - normal_quantile(level / 2)
 
 
 def _of_launches(c: Contrast) -> float:
@@ -166,7 +175,7 @@ def launches_needed(judgement: Judgement) -> float:
     if c is None or not c.enough(FEWEST_LAUNCHES) or c.spread <= 0:
         return FEWEST_LAUNCHES
     bound = math.log1p(judgement.same) if c.scale == "ratio" else judgement.same
-    error = bound / POWER
+    error = bound / _errors_shown(judgement)
     if c.excess:  # what launches leave of the error: the estimate, too, is nearly what it will be
         size, shown = abs(c.mean), judgement.shown or c
         error = c.error * max((bound - size) / c.reach, size / shown.reach)

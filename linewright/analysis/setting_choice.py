@@ -69,9 +69,10 @@ class Choice(Struct, frozen=True, kw_only=True):
     @property
     def still_open(self) -> list[Comparison]:
         """Of an undecided class, where its candidates are not shown to be as good, with what a
-        setting may cost more there as the tolerance."""
+        setting may cost more there as the tolerance, and the interval that says so."""
         points = itertools.chain(*self.candidates.values()) if self.why == "measure_more" else ()
-        return [msgspec.structs.replace(p, same=bearable(p)) for p in points if not not_worse(p)]
+        asked = lambda p: msgspec.structs.replace(p, same=bearable(p), shown=p.contrast)
+        return [asked(p) for p in points if not not_worse(p)]
 
     @property
     def left_open(self) -> bool:

@@ -270,13 +270,13 @@ def _takes(side: Side, f: Finding) -> str:
 def more_text(judgements: Sequence[Judgement], asked: int = 0) -> str:
     """What would decide the undecided, each by its own tolerance: launches, or nothing that is
     worth its time.  `asked`: the launches that the page suggests elsewhere."""
-    wild = [j.contrast for j in judgements if launches_needed(j) > MOST_LAUNCHES]
+    wild = [j for j in judgements if launches_needed(j) > MOST_LAUNCHES]
     if not wild:
         return f"about {asked or max(map(launches_needed, judgements))} launches would decide them"
     bounds = [
         numbers.within(math.expm1(least) if scale == "ratio" else least, scale)
-        for scale, own in grouped(wild, lambda c: c.scale).items()
-        for least in [max(detectable(c, MOST_LAUNCHES) for c in own)]
+        for scale, own in grouped(wild, lambda j: j.contrast.scale).items()
+        for least in [max(detectable(j, MOST_LAUNCHES) for j in own)]
     ]
     return (
         f"even {MOST_LAUNCHES} launches would show no difference below about {' or '.join(bounds)}"

@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from linewright.analysis.comparison import FEWEST_LAUNCHES, holm, judge, left_open, level_of
+from linewright.analysis.comparison import (
+    ALPHA,
+    FEWEST_LAUNCHES,
+    detectable,
+    holm,
+    judge,
+    launches_needed,
+    left_open,
+    level_of,
+)
 from linewright.analysis.contrast import ancova, paired_t, paired_t_by_rounds, signed_rank, welch_t
 from linewright.analysis.control import (
     MOST_DEGREES,
@@ -370,3 +379,17 @@ def test_nothing_is_claimed_with_few_launches_or_none():
         judge(contrast_of(0.99, 1.01, count=4), 1.0, alpha=0.05, same=0.05).answer == "undecided"
     ), "nor equality"
     assert judge(None, None, alpha=0.05, same=0.05, why="one_launch").why == "one_launch"
+
+
+@pytest.mark.parametrize("left", [1, 60])
+def test_the_launches_that_would_decide_show_a_difference_of_the_tolerance(left):
+    """Four times in five, at the level at which one of so many comparisons is judged: of sixty it
+    was shown three times in ten."""
+    tolerance = math.log1p(0.05)
+    found = msgspec.structs.replace(paired_t({"a": 1.0, "b": 1.01}, {"a": 1.0, "b": 1.0}), p=1.0)
+    contrast = msgspec.structs.replace(found, spread=0.1, degrees=1e4, launches=5)
+    judgement = judge(contrast, 1.0, alpha=ALPHA, same=0.05, left=left)
+    needed, end = launches_needed(judgement), stats.norm.isf(ALPHA / left / 2)
+    assert stats.norm.sf(end - tolerance / (0.1 / math.sqrt(needed))) >= 0.79
+    least = detectable(judgement, 40)
+    assert stats.norm.sf(end - least / (0.1 / math.sqrt(40))) >= 0.79
