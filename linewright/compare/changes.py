@@ -46,7 +46,7 @@ from linewright.analysis.merge import (
 from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import Summary, figure_of, grouped
 from linewright.compare.compared_files import outcome, simulated
-from linewright.schema import Context
+from linewright.schema import FEWEST_LAUNCHES, Context
 
 Turns = Mapping[str, str]
 """Launches of the second side by the launch of the first beside which each ran, by context."""
@@ -59,6 +59,20 @@ class _CellInBoth(Struct, frozen=True):
     obstacle: Obstacle | None
     contrast: Contrast | None
     few_states: bool = False
+
+    @property
+    def why(self) -> str:
+        """Why there is no contrast; empty where there is one, or no reason is known."""
+        sides = [s.of_launches("issue_ns").values() for s in (self.before, self.after)]
+        fewest = min(map(len, sides))
+        if fewest < 2:
+            return "one_launch"
+        if self.few_states:
+            return "few_states"
+        if self.contrast is None and self.figure == "issue" and not min(map(min, sides)) > 0:
+            return "no_ratio"
+        few = self.contrast is None and fewest < FEWEST_LAUNCHES
+        return "few_launches" if few else ""
 
 
 def launches_in_turns(before: Iterable[Context], after: Iterable[Context]) -> dict[str, str]:
@@ -157,7 +171,7 @@ def _exact(
     before: Summary, after: Summary, figure: str, known: Mapping[str, Context]
 ) -> Contrast | None:
     """What two simulations differ by, over the launches that had the same random numbers, with the
-    band that the constants leave it. None where they share no launch."""
+    band that the constants leave it. None where they share no launch, or one took no time."""
     one, two = (
         {known[i].launch: ns for i, ns in s.of_launches(f"{figure}_ns").items()}
         for s in (before, after)
@@ -166,9 +180,9 @@ def _exact(
     if not shared:
         return None
     a, b = (float(np.median([side[launch] for launch in shared])) for side in (one, two))
-    scale = "ns" if figure == "exposed" else "ratio"
-    value = b - a if scale == "ns" else b / a
-    return over_draws(after, before, scale, value)
+    if figure == "exposed":
+        return over_draws(after, before, "ns", b - a)
+    return over_draws(after, before, "ratio", b / a) if min(a, b) > 0 else None
 
 
 def _exact_row(pair: _CellInBoth) -> Comparison:
@@ -274,12 +288,7 @@ def _row(
 ) -> Comparison:
     """`left`: by question, as of `left_open`."""
     a, b, c = pair.before, pair.after, pair.contrast
-    before = side_of(a, pair.figure).ns
-    why = ""
-    if min(len(s.of_launches("issue_ns")) for s in (a, b)) < 2:
-        why = "one_launch"
-    elif pair.few_states:
-        why = "few_states"
+    before, why = side_of(a, pair.figure).ns, "" if pair.obstacle else pair.why
     if pair.obstacle:
         why = "wrong" if (a.status, b.status) == ("ok", "error") else "not_comparable"
     question = "sequence" if c and a.machine_id == b.machine_id and not c.paired else "turns"

@@ -110,10 +110,12 @@ def differing(
     return found
 
 
-LaunchOrder = Literal["", "itself", "model", "draws", "machines", "turns", "mixed", "sequence"]
+LaunchOrder = Literal[
+    "", "itself", "model", "draws", "other_draws", "machines", "turns", "mixed", "sequence"
+]
 """How the launches of a file lie to the baseline's: the same ones, made by a model (without or with
-draws of the constants), of another machine, in turns, mixed in time, or one run after the other;
-empty of trials."""
+draws of the constants, those of a machine of another name are others), of another machine, in
+turns, mixed in time, or one run after the other; empty of trials."""
 
 
 class CompareOptions(Struct, frozen=True):
@@ -173,6 +175,11 @@ class ComparedFile(Struct, frozen=True, kw_only=True):
     missed: Sequence[Summary] = ()
     """The cells of this file whose model missed cells like them."""
 
+    @property
+    def drawn(self) -> bool:
+        """Whether a model made both, and what changed has bands over draws of the constants."""
+        return self.order in ("draws", "other_draws")
+
     @classmethod
     def of(cls, file: str, own: Sequence[str], baseline: Sequence[str], **more: Any) -> Self:
         """A file with these ids, held against those of the baseline."""
@@ -202,8 +209,8 @@ class ComparedFiles(Struct, frozen=True, kw_only=True):
 
     @property
     def drawn(self) -> bool:
-        """Whether both are, and what changed has bands over draws of the constants."""
-        return any(side.order == "draws" for side in self.others)
+        """Whether both are, and what changed in some file has such bands."""
+        return any(side.drawn for side in self.others)
 
     @property
     def rows(self) -> list[Comparison]:

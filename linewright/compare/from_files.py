@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -85,7 +85,7 @@ def compare_boots(
             side(
                 other,
                 unlike=unlike,
-                few_boots=not all(pair.by_boot for pair in pairs),
+                few_boots=any(pair.contrast and not pair.by_boot for pair in pairs),
                 failed={pair.setting: pair.failed for pair in pairs if any(pair.failed)},
                 rows=[_row(pair, session, next(own), left) for pair in pairs],
             )
@@ -105,6 +105,8 @@ class _SettingInBoth(NamedTuple):
     before: float | None
     after: float | None
     failed: tuple[int, int]
+    lacking: Literal["before", "after", ""]
+    """The side that has too few figures to be compared."""
     contrast: Contrast | None
 
 
@@ -134,7 +136,8 @@ def _pair(before: TrialFile, after: TrialFile, setting: str) -> _SettingInBoth:
         for file in (before, after)
     )
     contrast = welch_t(b, a, common=0.0 if by_boot else ONE_BOOT)
-    return _SettingInBoth(setting, by_boot, *middles, failed, contrast)
+    lacking = "after" if len(b) < 2 else "before" if len(a) < 2 else ""
+    return _SettingInBoth(setting, by_boot, *middles, failed, lacking, contrast)
 
 
 def _values(file: TrialFile, setting: str) -> list[list[float]]:
@@ -153,7 +156,7 @@ def _row(pair: _SettingInBoth, session: Session, p: float | None, left: int) -> 
     if c is None:
         fails = a is not None and b is None and pair.failed[1]
         why = "wrong" if fails else "not_comparable"
-        obstacle = Obstacle("runs_fail" if fails else "few_runs")
+        obstacle = Obstacle("runs_fail") if fails else Obstacle("few_runs", pair.lacking)
     better = {"higher_is_better": session.higher_is_better}
     judgement = QUESTIONS["boots"].judge(c, p, why=why, left=left, **better)
     sides = (Side(id=pair.setting, form=pair.setting, ns=exactly(value)) for value in (b, a))
@@ -270,8 +273,11 @@ def _order(baseline: SummarisedRun, other: SummarisedRun) -> LaunchOrder:
     if ids[0] == ids[1]:
         return "itself"
     if simulated([*baseline.contexts, *other.contexts]):
-        drawn = all(any(s.drawn for s in run.summaries) for run in (baseline, other))
-        return "draws" if drawn else "model"
+        if not all(any(s.drawn for s in run.summaries) for run in (baseline, other)):
+            return "model"
+        # The name begins a machine's draws, and an edited copy has the same.
+        names = [{c.cpu_model for c in side} for side in both]
+        return "draws" if names[0] == names[1] else "other_draws"
     if machines[0] != machines[1]:
         return "machines"
     if launches_in_turns(*both):

@@ -12,6 +12,7 @@ from linewright import numbers
 from linewright.analysis.comparison import Comparison
 from linewright.analysis.contrast import Contrast
 from linewright.analysis.intervals import BAND
+from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import grouped
 from linewright.compare.compared_files import (
     ComparedFile,
@@ -53,6 +54,9 @@ _ORDERS = {
     "draws": "a model made both; a change is taken within each draw of the constants, which both "
     "sides have alike but for what was edited, and as far as their cells differ with the model's "
     "own error",
+    "other_draws": "a model made both, of machines with different names, whose draws of the "
+    "constants have nothing in common: a band of a change holds what is not known of either, and "
+    "as far as their cells differ the model's own error",
     "machines": "the two were measured on different machines or kernels: nothing is paired, and a "
     "difference is one of these two machines as they were then",
     "turns": "the launches of both were taken in turns and are compared in pairs",
@@ -71,31 +75,32 @@ def document(comparison: ComparedFiles, audience: Audience = "everyone") -> Docu
     conditions = _conditions(comparison.baseline)[: 1 if audience == "everyone" else None]
     check = check_sentences(comparison)
     tone = "bad" if comparison.failed else "doubt" if comparison.undecided else "good"
-    rule = sentence(_BAND_RULE if comparison.drawn else _RULE, basis="rule")
+    rule = _BAND_RULE if comparison.drawn else _EXACT_RULE if comparison.exact else _RULE
     return document_of(
         title=f"{names} against {comparison.baseline.file}" if page else "",
         headline=[*check, *(result(comparison, side) for side in comparison.others)],
         tone=tone if check and not page else "",
         facts=of_run([_what(comparison), *conditions]),
         tables=[t for side in comparison.others for t in _tables(comparison, side, audience)],
-        limits=[rule] * page,
+        limits=[sentence(rule, basis="rule")] * page,
     )
 
 
 def _what(comparison: ComparedFiles) -> str:
     """What the figures are, and below which difference two are the same."""
+    share = f"{100 * comparison.same:g} %"
     if not comparison.baseline.sessions:
         withheld = " (where it is withheld the issue interval, too)" if comparison.exact else ""
         return (
             "ns per operation, median of the launches: back to back the issue interval, with work "
-            f"the exposed cost{withheld}; the same: within {100 * comparison.same:g} %, exposed "
-            f"within {comparison.same_ns} ns"
+            f"the exposed cost{withheld}; the same: within {share}, exposed within "
+            f"{'' if comparison.exact else f'{share} or '}{comparison.same_ns} ns"
         )
     session = comparison.baseline.sessions[0]
     return (
         f"{' '.join(session.command)}: {session.metric}, "
         f"{'higher' if session.higher_is_better else 'lower'} is better; medians of boots; "
-        f"the same: within {100 * comparison.same:g} %"
+        f"the same: within {share}"
     )
 
 
@@ -124,7 +129,7 @@ def result(comparison: ComparedFiles, side: ComparedFile) -> Sentence:
     order = ("wrong", "slower", "cheaper", "same", "undecided", "not_comparable")
     found = [f"{seen[name]} {_called(comparison, name)}" for name in order if seen[name]]
     family = sum(row.p is not None for row in comparison.rows)
-    drawn = f"{100 * BAND:.0f} % over draws of the constants" if comparison.drawn else "exactly"
+    drawn = f"{100 * BAND:.0f} % over draws of the constants" if side.drawn else "exactly"
     without = drawn if comparison.exact else "nothing is claimed"
     surely = f"95 %, corrected for {numbers.count(family, 'comparison')}" if family else without
     text = (
@@ -139,14 +144,19 @@ def limits(comparison: ComparedFiles, side: ComparedFile) -> Iterator[Sentence]:
     were taken."""
     open_rows = [row for row in side.rows if outcome(row) == "undecided"]
     few = [row for row in open_rows if row.few_launches]
-    ratios = [row for row in open_rows if _ratio(row) and not row.few_launches]
-    ends = [end for row in ratios for end in (_ratio(row).low, _ratio(row).high)]
-    span = numbers.change(min(ends, default=None), max(ends, default=None), "ratio")
+    known = [row for row in open_rows if row.shown and not row.few_launches]
+    spans = [
+        numbers.change(min(c.low for c in own), max(c.high for c in own), scale)
+        for scale, own in grouped((row.shown for row in known), lambda c: c.scale).items()
+    ]
     states = [row for row in open_rows if row.why == "few_states"]
+    zero, apart = ([r for r in open_rows if r.why == why] for why in ("no_ratio", "no_figure"))
     some = lambda ids: ", ".join(ids[:2]) + (" …" if len(ids) > 2 else "")
     missing, added = side.missing, side.added
     said: dict[str, Sequence[Comparison | str]] = {
-        f"the undecided may differ by {span}": ratios,
+        f"the undecided may differ by {' or '.join(spans)}": known,
+        f"{len(zero)} have a launch at 0 ns, of which there is no ratio: nothing is claimed": zero,
+        f"{len(apart)} have too few launches in common: nothing is claimed": apart,
         f"{len(few)} have {FEW_LAUNCHES} on a side: nothing is claimed": few,
         f"nothing is claimed of {len(states)} with a second CPU: states of a virtual machine last "
         f"minutes and can pass for a change, and the runs met too few; {_IN_TURNS}": states,
@@ -217,20 +227,22 @@ def check_sentences(comparison: ComparedFiles) -> list[Sentence]:
     """Whether the check fails, and what it could not decide; nothing without a limit."""
     if comparison.fail_above is None:
         return []
-    percent = f"{100 * comparison.fail_above:g}"
+    percent, exposed = f"{100 * comparison.fail_above:g}", QUESTIONS["turns"].same.ns
+    worse = f"{percent} % worse"
+    if any(row.figure == "exposed" for row in comparison.rows):
+        worse += f" (of an exposed cost {exposed} ns where that is more)"
     failing, unclear = comparison.failing, comparison.undecided
     rest = f"{len(unclear)} {'is' if len(unclear) == 1 else 'are'} not shown to be within it"
     if failing:
-        text = f"FAILED: {len(failing)} shown to be more than {percent} % worse, or wrong"
+        text = f"FAILED: {len(failing)} shown to be more than {worse}, or wrong"
         text += f"; {rest}" if unclear else ""
     elif unclear:
         counted = "failed" if comparison.undecided_fails else "passed"
-        text = f"UNDECIDED, counted as {counted}: none is shown to be more than {percent} % worse, "
-        text += f"but {rest}"
+        text = f"UNDECIDED, counted as {counted}: none is shown to be more than {worse}, but {rest}"
         if not comparison.undecided_fails:
             text += f"; --fail-above {percent}%,undecided counts them as failed"
     else:
-        text = f"passed: all that was compared is shown to be no more than {percent} % worse"
+        text = f"passed: all that was compared is shown to be no more than {worse}"
     rows = [*failing, *unclear] or comparison.rows
     return [_of(comparison, f"check: {text}", rows, sentence_as_written)]
 
@@ -270,15 +282,17 @@ _PARTS = {
     "Not comparable, and why": ("not_comparable",),
 }
 _RULE = (
-    "Intervals are of the ratio. What is called the same has one of 95 %; those of all other rows "
-    "are corrected by Holm for every row of every file, as the answer is, so that an interval "
-    "without 1 is a row that differs."
+    "Intervals are of the ratio, and of the difference of exposed costs. What is called the same "
+    "has one of 95 %; those of all other rows are corrected by Holm for every row of every file, "
+    "as the answer is, so that with enough launches an interval without a ratio of 1, or a "
+    "difference of 0, is a row that differs."
 )
-
 _BAND_RULE = (
-    "Bands are of the ratio, from the 5th to the 95th percentile; a row is called different where "
-    "its band holds no ratio of 1, and rows are not corrected for each other."
+    "Bands are of the ratio, and of the difference of exposed costs, from the 5th to the 95th "
+    "percentile; a row is called different where its whole band lies on one side, and not all of "
+    "it so near that it is called the same. Rows are not corrected for each other."
 )
+_EXACT_RULE = "Changes are exact: they have no interval, and no row is corrected for another."
 
 
 def _tables(

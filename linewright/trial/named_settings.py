@@ -128,7 +128,7 @@ def named(
     if env:
         named = ((text.strip() or AS_IS, _assignments(text)) for text in env)
         found = [TrialSetting(name=name, environment=changed) for name, changed in named]
-        if len(found) == 1 and not alone:
+        if len(found) == 1 and not alone and found[0].environment:
             found.insert(0, as_is)
     elif atomics is not None or (not alone and there.machine == "aarch64"):
         found = _policies(atomics or "default/prefetch/load", program, there)
@@ -139,6 +139,8 @@ def named(
     _checked(found)
     if len(found) < 2 and not alone:
         what = "one setting has nothing to be compared with"
+        if env:
+            raise UserError(what, "--env", "an assignment, held against the environment as it is")
         raise UserError(what, "--settings", "at least two, separated by /")
     return found
 

@@ -8,6 +8,7 @@ import csv
 import html.parser
 import io
 import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -15,8 +16,18 @@ import numpy as np
 import pytest
 
 from linewright.compare.compared_files import FIELDS, differences
-from linewright.schema import Context, Cpu, Record
-from support.analysis_samples import cell, context, launches, record, write
+from linewright.schema import Context, Cpu, DrawnCosts, Record
+from support.analysis_samples import (
+    SIMULATED,
+    cell,
+    context,
+    launches,
+    record,
+    simulation,
+    together,
+    write,
+)
+from support.places import ROOT
 
 PLANTED = {0: 1.0, 20: 1.5, 100: 0.8, 200: 1.0}
 """Contender spacing of each cell, and what the second run's times are multiplied by."""
@@ -380,7 +391,7 @@ def test_two_short_runs_of_a_virtual_machine_claim_nothing_of_a_second_cpu(comma
 
 
 def test_more_launches_are_asked_for_only_where_they_would_tell(command):
-    close = [noisy(command.directory, f"{seed}.jsonl", seed, between=0.03) for seed in (5, 6)]
+    close = [noisy(command.directory, f"{seed}.jsonl", seed, between=0.02) for seed in (5, 6)]
     assert "launches would decide them" in flat(command("compare", *close).stdout)
     wild = [noisy(command.directory, f"{seed}.jsonl", seed, between=0.5) for seed in (7, 8)]
     said = flat(command("compare", *wild).stdout)
@@ -426,3 +437,82 @@ def test_the_order_of_the_launches_is_said(command, first, said):
         )
         paths.append(str(path))
     assert said in flat(command("compare", *paths).stdout)
+
+
+# ---- sentences that were said of files in which they are false ----------------------------------
+
+
+def written(command, name: str, rows: list[Record], **changes: object) -> str:
+    contexts = [context(context_id=i, **changes) for i in dict.fromkeys(r.context_id for r in rows)]
+    return write(command.directory / name, contexts, rows)
+
+
+def test_a_figure_of_nothing_and_few_launches_are_the_reason(command):
+    """They were undecided without a word why."""
+    for count, said in ((5, "1 have a launch at 0 ns"), (2, "2 have fewer than 5 launches")):
+        rng, names = np.random.default_rng(1), []
+        for side, ns in enumerate((0.0 if count > 2 else 12.0, 12.0)):
+            cells = ((spaced(0), ns), (spaced(10), 20.0))
+            rows = [r for c, t in cells for r in launches(c, t, rng, count, prefix=f"{side}")]
+            names.append(written(command, f"{count}{side}.jsonl", rows))
+        answer = command("compare", *names, "--html", f"{count}.html")
+        page = Page((command.directory / f"{count}.html").read_text()).text
+        assert said in flat(answer.stdout) and said in flat(page), answer.stdout
+
+
+def exposed(command, name: str, ns: float, own: float = 0.001) -> str:
+    costs, rng = [(cell("stadd", work_iters=20), ns)], np.random.default_rng(int(name[0]))
+    rows = together(costs, rng, shared=0.0, own=own, within=0.002, prefix=name[0])
+    return written(command, name, rows)
+
+
+def test_what_is_the_same_of_an_exposed_cost_is_said_as_it_is_judged(command):
+    """2 ns of 100 are the same within 5 %, which was said to be 0.5 ns; 0.3 ns of 1 pass a limit
+    of 5 %, which were said to be no more than 5 %."""
+    names = [exposed(command, f"{n}.jsonl", ns) for n, ns in enumerate((100.0, 102.0, 1.0, 1.3))]
+    told = json.loads(command("compare", *names[:2], "--json").stdout)
+    (row,) = told["rows"]
+    assert row["answer"] == "same" and row["difference_low"] > 0.5
+    assert "exposed within 5 % or 0.5 ns" in told["what"]
+    answer = command("compare", *names[2:], "--fail-above", "5%")
+    assert "no more than 5 % worse (of an exposed cost 0.5 ns where that is more)" in flat(
+        answer.stdout
+    )
+
+
+def test_what_undecided_exposed_costs_may_differ_by_is_said(command):
+    names = [exposed(command, f"{n}.jsonl", 50.0, own=0.3) for n in (4, 5)]
+    said = flat(command("compare", *names).stdout)
+    assert re.search(r"may differ by -[\d.]+ to [+][\d.]+ ns", said)
+
+
+def simulated(command, name: str, machine: str, draws: DrawnCosts | None) -> str:
+    rows = [
+        msgspec.structs.replace(r, context_id=f"{len(name)}{r.context_id[2:]}".zfill(16))
+        for r in simulation([(spaced(0), 10.0, draws)], seed=len(name))
+    ]
+    return written(command, name, rows, **SIMULATED, cpu_model=f"simulated: {machine}")
+
+
+def test_the_page_of_two_simulations_has_its_own_rule(command):
+    """No draws, no interval, no correction by Holm."""
+    names = [simulated(command, name, "mine", None) for name in ("a.jsonl", "bb.jsonl")]
+    command("compare", *names, "--html", "c.html")
+    page = Page((command.directory / "c.html").read_text()).text
+    assert "Holm" not in page and "Changes are exact" in page
+
+
+def test_machines_of_other_names_have_no_draw_in_common(command):
+    draws = DrawnCosts(ns=[10.0 + n / 100 for n in range(40)], misses=[])
+    first, same, other = (
+        simulated(command, f"{'x' * n}.jsonl", machine, draws)
+        for n, machine in enumerate(("mine", "mine", "yours"), start=1)
+    )
+    assert "which both sides have alike" in flat(command("compare", first, same).stdout)
+    said = flat(command("compare", first, other).stdout)
+    assert "which both sides have alike" not in said and "have nothing in common" in said
+
+
+def test_the_guide_names_every_condition():
+    guide = (ROOT / "docs/guide/compare.md").read_text()
+    assert [name for name in FIELDS if f"`{name}`" not in guide] == []

@@ -29,6 +29,7 @@ from linewright.compare.compared_files import CompareOptions
 from linewright.errors import RunError, UserError
 from linewright.run.process import Interrupts
 from linewright.say import trial_document
+from linewright.say.comparison_document import obstacle_text
 from linewright.say.document import render_all
 from linewright.show.progress import TrialMeter
 from linewright.trial import engine, named_settings, runner, trial_file, trial_place
@@ -644,6 +645,23 @@ def test_several_boots_carry_their_own_luck():
 
 
 @on_x86
+def test_a_setting_that_has_no_figure_now_does_not_pass_for_one_within_the_limit():
+    """One setting kept four boots, the other lost all of its runs but one: the check passed, and
+    the page spoke of fewer than three boots."""
+    both = [TrialSetting(name=name, environment={}) for name in ("as is", "b")]
+    files = []
+    for name, left in (("a", 40), ("b", 1)):
+        file = file_of(np.ones((4, 10)) + np.random.default_rng(len(files)).random((4, 10)), name)
+        more = [msgspec.structs.replace(s, setting="b") for s in file.samples[:left]]
+        sessions = [msgspec.structs.replace(s, settings=both) for s in file.sessions]
+        files.append(trial_file.TrialFile(name, sessions, file.samples + more, 0))
+    asked = CompareOptions(fail_above=9.0, undecided_fails=True)
+    found = from_files.compare_boots(files, asked)
+    assert [row.second.id for row in found.undecided] == ["b"] and found.failed
+    assert obstacle_text(found.undecided[0]) == "after: too few runs with figures"
+    assert not found.others[0].few_boots
+
+
 def test_settings_without_effect_are_refused_before_anything_runs(command):
     words = ("trial", "--settings", "default/prefetch/load", "--", "touch", "seen")
     assert "nothing to try: on x86_64 each" in command.refused(*words)
@@ -688,6 +706,7 @@ def test_settings_on_arm64_load_the_auditing_library(monkeypatch, tmp_path):
         (["--env", "A=1", "--env", "A=1", "--", "true"], ["setting named twice: A=1"]),
         (["--settings", "load/llsc", "--env", "A=1", "--", "true"], ["contradict"]),
         (["--env", "A", "--env", "B=1", "--", "true"], ["--env", "not an assignment: 'A'"]),
+        (["--env", "", "--", "true"], ["--env", "one setting has nothing to be compared with"]),
         (["--env", "A='", "--", "true"], ["--env", "NAME=VALUE"]),
         (["--env", "A=1", "--", "no-such-program"], ["no such program: no-such-program"]),
         (["--env", "A=1", "--", "/etc/passwd"], ["not executable"]),
