@@ -252,7 +252,8 @@ MOST_NAMED = 2
 
 def error_text(low: float, high: float) -> str:
     """What a model says of figures that were measured, from the least and the greatest ratio."""
-    return f"the model says {numbers.change_in_words(low, high, 'ratio')} than was measured"
+    change = numbers.change_in_words(low, high, "ratio")
+    return f"the model says {change} {'what' if change.endswith('times') else 'than'} was measured"
 
 
 def errors_text(summaries: Iterable[Summary]) -> str:

@@ -64,7 +64,7 @@ def matrix_table(columns: Sequence[MatrixColumn], rows: Sequence[Row], bits: int
         # The first rows are the cheap ones.
         ranks=[rank_at(place, "matrix") for place in reversed(range(len(rows)))],
         short_headings=["other" if text == "best other" else text for text in headings],
-        legend=_legend(shown),
+        legend=_legend(shown, rows),
         notes=_controls(shown),
         spoken=[
             _spoken(f"{row_name(row)}, {_where(column)}: {_words(entry, column)}", entry.default)
@@ -131,12 +131,13 @@ def _versus(entry: Entry, shared: str) -> str | TableCell:
     )
 
 
-def _legend(shown: Sequence[MatrixColumn]) -> list[tuple[str, str]]:
+def _legend(shown: Sequence[MatrixColumn], rows: Sequence[Row]) -> list[tuple[str, str]]:
     """What the signs mean, ``=`` with what it promises in each column, and how long work takes, or
     where that is unknown its units."""
+    same = [max([c.same, *_tolerances(rows, c)]) for c in shown]
     within = ", ".join(
-        f"{f'{c.same:.1f} ns' if c.scale == 'ns' else f'{100 * c.same:.0f} %'} ({heading(c)})"
-        for c in shown
+        f"{numbers.within(most, 'ns') if c.scale == 'ns' else f'{100 * most:.0f} %'} ({heading(c)})"
+        for c, most in zip(shown, same, strict=True)
     )
     made = [
         ("=", f"= same within {within}"),
@@ -152,6 +153,12 @@ def _legend(shown: Sequence[MatrixColumn]) -> list[tuple[str, str]]:
             length = f"{ns} ns" if units * c.unit_ns > 0 else f"{units} units"
             made.append(("", f"{heading(c)}: ns {kind} {length} of work"))
     return made
+
+
+def _tolerances(rows: Sequence[Row], column: MatrixColumn) -> list[float]:
+    """Within what the answers of a column are the same: a share of a long exposed cost."""
+    found = (entry.versus for row in rows if (entry := row.entries.get(column.key)))
+    return [versus.same for versus in found if versus and versus.answer == "same"]
 
 
 def _controls(shown: Sequence[MatrixColumn]) -> list[Sentence]:

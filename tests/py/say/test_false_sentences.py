@@ -19,6 +19,7 @@ from linewright.analysis.questions import ask
 from linewright.compare.changes import compare
 from linewright.say.document import common_costs, render_all
 from linewright.say.machine_document import documents
+from linewright.say.machine_lines import error_text
 from linewright.say.machine_tables import ratio_text
 from linewright.schema import Context, Quantiles, Record
 from linewright.show.terminal import legend_of, narrowed
@@ -445,3 +446,24 @@ def test_a_screen_suggests_one_number_of_launches(count):
     )
     asked = set(re.findall(r"launches=(\d+)|about (\d+) launches", text))
     assert len({a or b for a, b in asked}) == 1, text
+
+
+@pytest.mark.parametrize("ns", [5.0, 60.0])
+def test_the_same_of_an_exposed_cost_is_said_to_be_as_wide_as_it_is_judged(ns):
+    """A twentieth of 60 ns is 3 ns; what was the same within that was said to be within 0.5."""
+    forms = {"lock_add": ns, "builtin_add": ns, "prefetchw_lock_add": ns * 1.02}
+    records = together(
+        points(forms, works=(0, 20)), np.random.default_rng(3), shared=0.001, own=0.001
+    )
+    contexts = contexts_of(records, arch="x86_64", features=["prefetchw"])
+    (found,) = screens(summarise(contexts, records), contexts)
+    versus = found.rows["add"].entries["work"].versus
+    assert versus.answer == "same" and versus.same == pytest.approx(max(0.5, ns / 20), rel=0.02)
+    legend = legend_of(*narrowed(found.document.table("matrix")))
+    assert f"{numbers.within(versus.same, 'ns')} (work 20)" in legend
+
+
+def test_a_model_that_missed_in_both_directions_says_times_of_what():
+    """\"0.8 to 12 times than was measured\"."""
+    assert error_text(0.8, 12.0) == "the model says 0.8 to 12 times what was measured"
+    assert error_text(0.8, 0.9).endswith("10 to 20 % less than was measured")
