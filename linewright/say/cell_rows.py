@@ -17,7 +17,7 @@ from linewright.numbers import cpu_text
 from linewright.say.document import Axis, Explorer, unique
 from linewright.say.phrases import DISTANCES, doubt_mark, modes_text
 from linewright.say.words import in_english
-from linewright.schema import Cell, Interval
+from linewright.schema import Cell, Interval, Quantiles
 
 _CELL = ("operation", "form", "width_bits", "order", "contender", "contender_iters", "work_iters")
 _CELL += ("placement",)
@@ -52,9 +52,7 @@ def _row(s: Summary) -> dict[str, object]:
         "launch_span_s": s.launch_span_s,
         "promise": s.promise,
         **{
-            f"{name}_{part}": getattr(found, part) if found else None
-            for name, found, parts in figures
-            for part in parts
+            f"{name}_{part}": _part(found, part) for name, found, parts in figures for part in parts
         },
         **{name: getattr(s, name) if known else None for name in _RATES},
         "windows": s.windows,
@@ -67,6 +65,12 @@ def _row(s: Summary) -> dict[str, object]:
         "metrics": " ".join(f"{name}={value:.6g}" for name, value in s.metrics.items()),
         "flags": " ".join(s.flags),
     }
+
+
+def _part(found: Interval | Quantiles | None, part: str) -> float | None:
+    """A figure's median, or an end of its interval where it has one, or a percentile."""
+    end = part in ("low_ns", "high_ns") and found is not None and not found.confidence > 0
+    return None if found is None or end else getattr(found, part)
 
 
 DrawnCell = tuple[Cell, dict[str, Any]]

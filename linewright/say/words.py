@@ -36,8 +36,8 @@ def in_english(name: str) -> str:
 
 
 MEANING: dict[str, str] = {
-    "metastable": "The launches fall into separate modes: read all of them and their shares, not "
-    "one number.",
+    "metastable": "The launches, of a simulated cell its windows, fall into separate modes: read "
+    "all of them and their shares, not one number.",
     "bimodal_lines": "The lines fall into separate modes: their home nodes, or their positions in "
     "a cache, differ.",
     "one_launch": f"{FEW_LAUNCHES.capitalize()}, a single one: its luck is not in the interval, "

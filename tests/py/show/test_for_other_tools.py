@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from linewright.schema import Record
-from support.analysis_samples import cell, context, launches, record, write
+from support.analysis_samples import cell, context, launches, published, record, write
 
 
 @pytest.fixture
@@ -69,3 +69,13 @@ def test_wrong_requests_are_one_line(command, made, words, messages):
 def test_a_full_disk_leaves_nothing_finished(command, made):
     answer = command("show", made, "--format", "csv", "-o", "/dev/full")
     assert answer.returncode == 3 and "No space left" in answer.stderr
+
+
+def test_a_published_median_has_no_interval(command):
+    """Both ends were the median: an interval of no width."""
+    name = write(command.directory / "p.jsonl", *published())
+    rows = list(csv.DictReader(io.StringIO(command("show", name, "--format", "csv").stdout)))
+    ends = {(row["issue_low_ns"], row["issue_high_ns"]) for row in rows}
+    assert ends == {("", "")} and all(float(row["issue_median_ns"]) > 0 for row in rows)
+    told = json.loads(command("show", name, "--json").stdout)["cells"]
+    assert {row["issue_low_ns"] for row in told} == {None}
