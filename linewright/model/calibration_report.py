@@ -14,7 +14,6 @@ from linewright.model.calibration import (
     HeldOut,
     correlated,
     coverage,
-    intervals,
     ratio_coverage,
 )
 from linewright.model.machine_file import Machine
@@ -51,7 +50,7 @@ def lines(
             + _verdict(observation, figure, reason)
         )
     text += ["", *error_lines(observations, [not reason for reason in reasons], figures), ""]
-    text += [*identifiability(fit), "", *posterior_lines(fit)]
+    text += [*identifiability(fit, machine), "", *posterior_lines(fit)]
     if folds:
         text += ["", *fold_lines(folds), coverage_line(machine, folds)]
     return text
@@ -79,13 +78,13 @@ def _errors(errors: Sequence[float]) -> str:
     return f"{len(errors)} cells, error {median:.1f} % median, {worst:.1f} % worst"
 
 
-def identifiability(fit: ConstantsFit) -> list[str]:
-    """Which constants the data pin, which sums, and which nothing."""
+def identifiability(fit: ConstantsFit, machine: Machine) -> list[str]:
+    """Which constants the data pin, as the fitted machine's file has them, which sums, and which
+    nothing."""
     pinned = fit.pinned()
     text = ["Constants that the data pin:"]
-    for name, value, low, high in zip(fit.names, fit.values, *intervals(fit), strict=True):
-        if name in pinned:
-            text.append(f"  {name} = {value:.3g} ({low:.3g} to {high:.3g}, 90 %)")
+    for name, c in ((name, machine.constants[name]) for name in pinned):
+        text.append(f"  {name} = {c.value:.3g} ({c.low:.3g} to {c.high:.3g}, 90 %)")
     for one, other, correlation in correlated(fit):
         text.append(f"Known together: {one} and {other}, correlation {correlation:+.2f}")
     loose = [name for name in fit.names if name not in pinned]

@@ -4,6 +4,8 @@ flags mean."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from linewright import numbers
 from linewright.analysis.summary import Summary
 from linewright.say.document import Column
@@ -29,8 +31,8 @@ COLUMNS: tuple[Column[Summary], ...] = (
     Column(
         "away",
         lambda s: "" if (d := s.metrics.get("calibrated_distance")) is None else f"{d:.1f}",
-        meaning="distance to the nearest cell that the constants were fitted to, in doublings of"
-        " work, spacing or threads.",
+        meaning="distance to the nearest cell that the constants were fitted to: 1 for a doubling"
+        " of work or spacing, 2 of threads.",
     ),
 )
 FLAGS = {
@@ -46,8 +48,23 @@ def _figure(summary: Summary, name: str) -> str:
     return numbers.figure(summary.metrics[name]) if name in summary.metrics else ""
 
 
+def modes_text(metrics: Mapping[str, float]) -> str:
+    """The modes of a metastable cell, which its windows, and not its launches, fall into."""
+    names = sorted(n for n in metrics if n.startswith("mode_") and n.endswith("_share"))
+    modes = [
+        f"{numbers.figure(metrics[name.replace('share', 'ns')])} ns ({100 * metrics[name]:.0f} % "
+        "of the operations)"
+        for name in names
+    ]
+    return (
+        f"The cell is metastable: it sustains itself at {' and at '.join(modes)}. No one figure "
+        "stands for it; the shares depend on how often something disturbs it."
+    )
+
+
 def lines(summary: Summary) -> list[str]:
-    """The range over draws, where an operation's time goes, and how far the fit is away."""
+    """The modes, the range over draws, where an operation's time goes, and how far the fit is
+    away."""
     m = summary.metrics
     if "p05_ns" not in m:
         return []
@@ -63,11 +80,13 @@ def lines(summary: Summary) -> list[str]:
         f"{numbers.cost(m['p05_ns'])} to {numbers.cost(m['p95_ns'])} ns (5th to 95th percentile), "
         f"middle {numbers.cost(m['p50_ns'])}."
     ]
+    said += [modes_text(m)] if "metastable" in summary.flags else []
     if parts:
         said.append(f"An operation's ns: {parts}.")
     if "calibrated_distance" in m:
         said.append(
             f"The nearest cell that the constants were fitted to is {m['calibrated_distance']:.1f} "
-            "away (doublings of work, spacing or threads; 4 for another form or contention)."
+            "away (doublings of work or spacing; 2 for a doubling of the threads, 4 for another "
+            "form or contention; what else differs is not counted)."
         )
     return said

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from linewright.analysis.contrast import with_model_error
 from linewright.model import machine_file
+from linewright.model.constants import DISTANCES, KINDS
 from linewright.model.machine_file import Constant, Machine, resolve
 from linewright.model.simulator import Figures, Simulator, find_model
 from linewright.schema import Cell, Plan
@@ -44,7 +45,8 @@ def draws(machine: Machine, count: int, seed: int = 1) -> list[dict[str, float]]
     own = set(machine_file.edited(machine))
     found = []
     for _ in range(count):
-        draw = {name: _draw(constant, chance) for name, constant in machine.constants.items()}
+        # Not in the file's order, which an edited copy may not have kept.
+        draw = {name: _draw(machine.constants[name], chance) for name in (*KINDS, *DISTANCES)}
         together = chance.choice(machine.posterior) if machine.posterior else {}
         found.append(draw | {k: value for k, value in together.items() if k not in own})
     return found

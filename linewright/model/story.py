@@ -10,9 +10,10 @@ from collections.abc import Sequence
 import msgspec
 
 from linewright import numbers
+from linewright.analysis.summary import grouped
 from linewright.errors import UserError
 from linewright.model import machine_file
-from linewright.model.drawn_figures import PHASES
+from linewright.model.drawn_figures import PHASES, modes_text
 from linewright.model.ensemble import BOUND_DRAWS, bands, error_kind, misses_of, simulate
 from linewright.model.machine_file import Machine
 from linewright.model.simulator import Simulator
@@ -50,8 +51,8 @@ def cell_of(text: str) -> Cell:
 
 
 def distance(a: Cell, b: Cell) -> float:
-    """How far two cells lie apart: doublings of work, spacing and threads, 4 for another form or
-    contention."""
+    """How far two cells lie apart: doublings of work and spacing, 2 for one of the threads, 4 for
+    another form or contention; what else differs is not counted."""
     apart = 4.0 * (a.form != b.form) + 4.0 * (a.contender != b.contender)
     apart += 2.0 * abs(math.log2(a.threads / b.threads))
     apart += abs(math.log2((a.work_iters + 10) / (b.work_iters + 10)))
@@ -64,7 +65,7 @@ def nearest(machine: Machine, cell: Cell) -> tuple[Cell, float] | None:
     known = [cell_of(text) for text in machine.calibrated_on]
     if not known:
         return None
-    found = min(known, key=lambda other: distance(cell, other))
+    found = min(known, key=lambda other: (distance(cell, other), other.id != cell.id))
     return found, distance(cell, found)
 
 
@@ -87,7 +88,7 @@ def sentences(machine: Machine, record: Record) -> list[str]:
     if any(f"{phase}_ns" in metrics for phase in PHASES):  # a pass over a list has no phases
         text.append(_breakdown(metrics))
     text += [_others(record)] if len(record.thread_ops) > 1 else []
-    text += [_modes(metrics)] if "metastable" in record.flags else []
+    text += [modes_text(metrics)] if "metastable" in record.flags else []
     near = [] if machine_file.edited(machine) else [_nearness(machine, cell)]
     return [*text, *limits(machine, [cell]), *near]
 
@@ -174,12 +175,18 @@ def bounds(machine: Machine, cell: Cell, simulator: Simulator) -> list[str]:
         cells = [each, cell]
     plan = Plan(linewright_plan=2, name="explain", cells=cells)
     rows = simulate(machine, plan, BOUND_DRAWS, simulator)
-    band = bands(rows)[-1]
-    text = [
-        f"{cell.id} on {machine.name}, simulated.",
-        f"Bounds only: {numbers.span(band.low, band.high, 'ns')}; machine {machine.name} is not "
-        "calibrated, and where between the two the time lies is not known.",
-    ]
+    text, ran = [f"{cell.id} on {machine.name}, simulated."], [r for r in rows if r[-1].modes]
+    if ran:
+        band = bands(ran)[-1]
+        text.append(
+            f"Bounds only: {numbers.span(band.low, band.high, 'ns')}; machine {machine.name} is "
+            "not calibrated, and where between the two the time lies is not known."
+        )
+    if len(ran) < len(rows):
+        text.append(
+            f"In {len(rows) - len(ran)} of {len(rows)} draws of the constants the timed thread "
+            "starves: nothing bounds its time from above."
+        )
     if one_wait:
         saved = [100 * (1 - one.p50 / many.p50) for many, one in rows]
         text.append(
@@ -195,10 +202,10 @@ def given(machine: Machine, cell: Cell) -> list[str]:
     of_list = "entries" in dict(cell.params)
     fitted = (machine.posterior or [{}])[0]
     names = [name for name in fitted if name.startswith("maintain_") == of_list]
-    of = dict.fromkeys(machine.sources[machine.constants[name].source] for name in names)
+    of = grouped(names, lambda name: machine.sources[machine.constants[name].source])
     return [
-        f"Given to the machine, and no prediction: {numbers.join(names)}. {text.rstrip('.')}."
-        for text in of
+        f"Given to the machine, and no prediction: {numbers.join(own)}. {text.rstrip('.')}."
+        for text, own in of.items()
     ]
 
 
@@ -237,29 +244,17 @@ def _others(record: Record) -> str:
     return text
 
 
-def _modes(metrics: dict[str, float]) -> str:
-    names = sorted(n for n in metrics if n.startswith("mode_") and n.endswith("_share"))
-    modes = [
-        f"{_ns(metrics[name.replace('share', 'ns')])} ({100 * metrics[name]:.0f} % of the time)"
-        for name in names
-    ]
-    return (
-        f"The cell is metastable: it sustains itself at {' and at '.join(modes)}. No one figure "
-        "stands for it; the shares depend on how often something disturbs it."
-    )
-
-
 def _nearness(machine: Machine, cell: Cell) -> str:
     found = nearest(machine, cell)
     if found is None:
         return "The machine's file names no cell that its constants were fitted to."
     other, apart = found
-    if apart == 0:
+    if other.id == cell.id:
         return "The constants were fitted to this very point."
     return (
         f"The nearest cell that the constants were fitted to is {other.id}, {apart:.1f} away "
         "(doublings of work and of contender spacing; 2 for a doubling of the threads, 4 for "
-        "another form or contention)."
+        "another form or contention; what else differs is not counted)."
     )
 
 

@@ -57,8 +57,9 @@ def explain(
             said = story.sentences(target.machine, record)
         else:
             said = story.bounds(target.machine, plan.cells[0], simulator)
-        for sentence in (*said, *story.tornado(target.machine, plan.cells[0], simulator)):
-            print(sentence)
+        if record.status == "ok":  # else there is no answer that could hang on anything
+            said += story.tornado(target.machine, plan.cells[0], simulator)
+    print("\n".join(said))
     if trace is not None:
         command, asked = [*target.command, "--trace"], msgspec.json.encode(plan)
         write(trace, answered(command, MODEL, asked, None).stdout, "--trace")

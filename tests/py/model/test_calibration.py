@@ -111,6 +111,18 @@ def test_what_the_data_do_not_pin_is_not_claimed(recovered) -> None:
     assert not {"request", "home", "snoop"} <= set(fit.pinned())
 
 
+def test_the_report_has_the_intervals_of_the_file() -> None:
+    """A machine file's interval is kept, whatever a Gaussian believes beyond it."""
+    machine = machine_file.find(START)
+    before = machine.constants["near_load"]
+    fit = bare(["near_load"], [0.99 * before.high], [[0.01]])
+    result = calibration.fitted(machine, fit, [], "a test", "")
+    after = result.constants["near_load"]
+    assert after.high == before.high < 0.99 * before.high * np.exp(0.1)
+    (line,) = calibration_report.identifiability(fit, result)[1:]
+    assert line == f"  near_load = {after.value:.3g} ({after.low:.3g} to {after.high:.3g}, 90 %)"
+
+
 def test_constants_that_are_known_together_only_are_named() -> None:
     # Two constants of 10 whose sum is known to 0.1, and one that is known by itself.
     covariance = [[0.09, -0.08995, 0.0], [-0.08995, 0.09, 0.0], [0.0, 0.0, 0.0001]]

@@ -153,6 +153,13 @@ def test_other_constants_keep_what_is_believed_of_them() -> None:
         assert any(known["far"] == draw["far"] for known in fitted), "one draw, taken together"
 
 
+def test_a_copy_in_another_order_has_the_same_draws() -> None:
+    machine = machine_file.find(CALIBRATED)
+    turned = dict(reversed(machine.constants.items()))
+    copy = msgspec.structs.replace(machine, constants=turned)
+    assert ensemble.draws(copy, 20) == ensemble.draws(machine, 20)
+
+
 def figures(*ns: float) -> list[Figures]:
     return [Figures(p50=n, low=n, high=n, modes=[(n, 1.0)], events=1) for n in ns]
 

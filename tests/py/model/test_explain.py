@@ -8,12 +8,13 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from linewright.cli import main
 from linewright.errors import UserError
 from linewright.model import machine_file, story
-from linewright.model.simulator import Simulator, find_model
+from linewright.model.simulator import Figures, Simulator, find_model
 from linewright.schema import Cell, Plan
 from support.model import CALIBRATED
 from support.said import check_sentences
@@ -80,6 +81,33 @@ def test_modes_are_listed_and_not_averaged(capsys) -> None:
     said = capsys.readouterr().out
     assert "metastable" in said
     assert "An operation takes" not in said
+    # A batch has as many operations in a fast mode as in a slow one, and not as much time.
+    assert "% of the operations)" in said and "% of the time" not in said
+
+
+def test_show_why_lists_the_modes_of_a_simulated_cell(capsys, tmp_path: Path) -> None:
+    """Its launches have no modes, and the sentence that they have was all that was said."""
+    plan, out = tmp_path / "plan.json", tmp_path / "out.jsonl"
+    cells = [json.loads(msgspec.json.encode(story.cell_of(RARE)))]
+    plan.write_text(json.dumps({"linewright_plan": 2, "name": "try", "cells": cells}))
+    words = ["measure", "--on", f"model:{CALIBRATED}", "--plan", str(plan), "--set", "launches=1"]
+    assert main([*words, "-o", str(out), "--format", "none"]) == 0
+    assert main(["show", "--why", RARE, str(out)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "it sustains itself at" in said and "of a simulated cell its windows" in said
+
+
+def test_a_cell_on_more_lines_is_not_the_point_that_was_fitted(capsys) -> None:
+    assert main(["model", "explain", STADD.replace("l1", "l4"), "--on", f"model:{CALIBRATED}"]) == 0
+    said = capsys.readouterr().out
+    assert "this very point" not in said and f"{STADD}, 0.0 away" in said
+
+
+def test_a_cell_without_a_figure_hangs_on_nothing(capsys) -> None:
+    cell = "readers_grace/srcu_fast/u8/acq_rel/none/ci0/w0/auto/l8/t1/read_delay=0/updater="
+    assert main(["model", "explain", f"{cell}synchronize", "--on", f"model:{CALIBRATED}"]) == 0
+    said = capsys.readouterr().out
+    assert "no updater that waits" in said and "moves the answer" not in said
 
 
 @pytest.mark.slow
@@ -92,7 +120,7 @@ def test_a_timed_thread_that_starves_is_said_and_has_no_modes(capsys) -> None:
     assert main(["model", "explain", starving, "--on", f"model:{CALIBRATED}"]) == 0
     said = capsys.readouterr().out
     assert "The timed thread starved" in said
-    assert "An operation takes" not in said
+    assert "An operation takes" not in said and "the answer" not in said
     check_sentences(said)
 
 
@@ -115,6 +143,23 @@ def test_without_calibration_only_bounds_are_said(capsys, tmp_path: Path) -> Non
         main(["model", "explain", STADD, "--on", "model:arm64-server-generic", "--trace", trace])
         == 2
     )
+
+
+def test_a_thread_that_starves_has_no_upper_bound() -> None:
+    """The time that a window was waited for passed for the greatest time of an operation."""
+
+    class Starving:
+        turns = itertools.count()
+
+        def ask(self, resolved: dict, plan: Plan) -> list[Figures]:
+            ran = Figures(p50=9.0, low=8.0, high=10.0, modes=[(9.0, 1.0)], events=1)
+            late = Figures(p50=2e7, low=2e7, high=2e7, modes=[], events=1, starved=True)
+            return [late if next(self.turns) % 4 == 0 else ran]
+
+    machine = machine_file.find("arm64-server-generic")
+    said = story.bounds(machine, story.cell_of(STADD), Starving())
+    assert "Bounds only: 8.00 to 10.0 ns" in said[1]
+    assert said[2].startswith("In 15 of 60 draws") and "from above" in said[2]
 
 
 def test_the_trace_is_one_that_perfetto_opens(tmp_path: Path, capsys) -> None:

@@ -8,10 +8,11 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from linewright.cli import main
-from linewright.model import machine_file
+from linewright.model import machine_file, story
 from linewright.model.constants import KINDS
 from linewright.model.machine_file import parse, resolve
 from linewright.schema import Cell
@@ -76,6 +77,18 @@ def test_a_saving_that_was_given_to_a_machine_is_no_prediction(capsys) -> None:
     assert main(["model", "machines", "phone-2025"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "64.6 to 66.6 % at entries of 4 KiB, was given to the machine" in shown
+
+
+def test_each_constant_is_given_by_its_own_source() -> None:
+    machine = machine_file.find("phone-2025")
+    sources = machine.sources | {"other": "Another result"}
+    drain = msgspec.structs.replace(machine.constants["maintain_drain"], source="other")
+    constants = machine.constants | {"maintain_drain": drain}
+    changed = msgspec.structs.replace(machine, sources=sources, constants=constants)
+    of = Cell(operation="clean", form="dc_cvac", params={"entries": 1})
+    first, second = story.given(changed, of)
+    assert "maintain_issue and maintain_busy. Fitted to one" in first
+    assert second.endswith("no prediction: maintain_drain. Another result.")
 
 
 def test_advice_takes_simulated_records_and_says_what_they_are(tmp_path: Path, capsys) -> None:
