@@ -207,9 +207,11 @@ def _headers(path: str, elf: ELFFile, segments: list) -> ElfHeaders:
 
 
 def _image(path: str, elf: ELFFile, raw: bytes) -> Image:
-    segments = list(elf.iter_segments())
+    sections, segments = _sections(elf), list(elf.iter_segments())
+    left_out = (s["sh_flags"] & _SHF_EXECINSTR and s["sh_type"] == "SHT_NOBITS" for s in sections)
+    if elf["e_machine"] in MACHINES and any(left_out):
+        raise UserError("debug information without its code", path, ALLOWED)
     headers = _headers(path, elf, segments)
-    sections = _sections(elf)
     texts = _texts(raw, segments, sections)
     symbols = _symbols(elf, raw, sections)
     full = any(section.name == ".symtab" for section in sections)
@@ -317,16 +319,35 @@ def _unaudited_library(elf: ELFFile, raw: bytes, sections: list[Section]) -> str
 def _table(
     elf: ELFFile, raw: bytes, sections: list[Section], name: str
 ) -> tuple[Iterator[SymbolRow], bytes]:
-    """The rows of the first symbol table of a name, with the strings that their names are in."""
+    """The rows of the first symbol table of a name, with the strings that their names are in; in a
+    file that has shed its section table those that the dynamic linker uses."""
     section = _named(sections, name, "SHT_SYMTAB", "SHT_DYNSYM")
     if section is None:
-        return iter(()), b""
+        return (iter(()), b"") if sections or name != ".dynsym" else _linked_table(elf, raw)
     data = _view(raw, section["sh_offset"], section["sh_size"], "a symbol table")
     names = b""
     if section["sh_link"] < len(sections):
         strings = sections[section["sh_link"]]
         names = bytes(_view(raw, strings["sh_offset"], strings["sh_size"], "a string table"))
     return symbol_rows(data, elf.elfclass), names
+
+
+def _linked_table(elf: ELFFile, raw: bytes) -> tuple[Iterator[SymbolRow], bytes]:
+    """The same by the dynamic section, which does not say where the rows end: at the next table."""
+    tags = {tag.entry.d_tag: tag.entry.d_val for tag in dynamic_tags(elf.iter_segments())}
+    begin = tags.get("DT_SYMTAB", 0)
+    ends = [tags[name] for name in _TABLES if tags.get(name, 0) > begin]
+    if not begin or not ends:
+        return iter(()), b""
+    pieces = []
+    for address, size in ((begin, min(ends) - begin), (tags["DT_STRTAB"], tags["DT_STRSZ"])):
+        offset = next(elf.address_offsets(address, size), len(raw) + 1)  # beyond: in no segment
+        pieces.append(_view(raw, offset, size, "a dynamic table"))
+    return symbol_rows(pieces[0], elf.elfclass), bytes(pieces[1])
+
+
+_TABLES = ("DT_STRTAB", "DT_HASH", "DT_GNU_HASH", "DT_VERSYM", "DT_VERNEED", "DT_REL", "DT_RELA")
+"""What linkers place behind the dynamic symbols."""
 
 
 def _symbols(elf: ELFFile, raw: bytes, sections: list[Section]) -> list[Symbol]:

@@ -5,6 +5,7 @@ running anything."""
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,24 @@ class LoadedLibraries:
 
     objects: tuple[str, ...]
     missing: tuple[str, ...]
+
+
+_SANITIZERS = {
+    "asan": "AddressSanitizer",
+    "hwasan": "HWAddressSanitizer",
+    "lsan": "LeakSanitizer",
+    "tsan": "ThreadSanitizer",
+}
+_LIBRARY = re.compile(rf"lib(?:clang_rt\.)?({'|'.join(_SANITIZERS)})\b")
+
+
+def sanitizer(loaded: LoadedLibraries) -> str:
+    """That a program has a sanitizer which is a library, in words; such a one ends the program
+    where another library comes before it, or takes that one's work for the program's."""
+    names = (Path(path).name for path in (*loaded.objects, *loaded.missing))
+    for found in filter(None, map(_LIBRARY.match, names)):
+        return f"is compiled with {_SANITIZERS[found[1]]}, whose library must be the first"
+    return ""
 
 
 def dynamic(path: str) -> DynamicNeeds:

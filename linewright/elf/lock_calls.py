@@ -53,6 +53,9 @@ def of_program(path: str) -> LockCalls:
         own = _called(f.name for f in image.load(path).functions)
         return LockCalls({path: own} if own else {}, (), why)
     needed = libraries.closure(path)
+    if what := libraries.sanitizer(needed):
+        own = _called(image.imported(path))
+        return LockCalls({path: own} if own else {}, needed.missing, f"it {what}")
     imports = {p: image.imported(p) for p in (path, *needed.objects)}
     found = {p: _called(names) for p, names in imports.items()}
     brings = any(

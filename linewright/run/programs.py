@@ -11,9 +11,8 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from linewright.errors import UserError
 from linewright.schema import architecture_of_machine
@@ -103,15 +102,6 @@ def _runnable(path: Path, where: str, name: str) -> Path:
 VARIABLE = "LD_PRELOAD"
 _ASAN = "ASAN_OPTIONS"
 _AT_PLATFORM = 15
-_SANITIZERS = {
-    "asan": "AddressSanitizer",
-    "hwasan": "HWAddressSanitizer",
-    "lsan": "LeakSanitizer",
-    "tsan": "ThreadSanitizer",
-}
-_LIBRARY = re.compile(rf"lib(?:clang_rt\.)?({'|'.join(_SANITIZERS)})\b")
-
-
 _REFUSED = {VARIABLE: (": $", "':', '$' or a space"), "LD_AUDIT": (":$", "':' or '$'")}
 
 
@@ -151,16 +141,12 @@ def _platform() -> str:
 
 
 def refuse_sanitizer(program: str, where: str) -> None:
-    """Refuse a program whose sanitizer is a library, which ends the program where another one comes
-    before it, or takes that one's work for the program's. A script says nothing of what it
-    starts."""
+    """Refuse a program whose sanitizer is a library. A script says nothing of what it starts."""
     from linewright.elf import libraries
 
     try:
-        loaded = libraries.closure(program)
+        what = libraries.sanitizer(libraries.closure(program))
     except UserError:
         return
-    names = (PurePath(path).name for path in (*loaded.objects, *loaded.missing))
-    for found in filter(None, map(_LIBRARY.match, names)):
-        what = f"is compiled with {_SANITIZERS[found[1]]}, whose library must be the first"
+    if what:
         raise UserError(f"{program} {what}", where, "allowed: the program compiled without it")

@@ -40,7 +40,7 @@ def document(found: Inspection, locks: LockCalls, every: bool) -> Document:
         ],
         facts=[*of_run([_file(found)]), _of(evidence(found), functions)],
         tables=[table],
-        limits=[_of(text, functions) for text in limits(found)],
+        limits=[_of(text, functions) for text in limits(found, locks)],
     )
 
 
@@ -166,13 +166,15 @@ def evidence(found: Inspection) -> str:
     return f"{of(sums['helper_calls'], 'call')} of helpers in {callers}; {inlined}."
 
 
-def limits(found: Inspection) -> list[str]:
-    """Whom a switch does not reach, and what the counts do not hold or only seem to."""
+def limits(found: Inspection, locks: LockCalls) -> list[str]:
+    """Whom a switch and other locks do not reach, and what the counts do not hold or only seem
+    to."""
+    switched = found.recognised or (locks.calls and not locks.refusal)
     fixed, unknown = found.fixed.total(), found.unknown.total()
     none = "is none" if unknown == 1 else "are none"
     said = {
         f"It has {found.image.privileges} rights: for users who gain rights by it the dynamic "
-        "linker ignores the setting.": found.recognised and found.image.privileges,
+        "linker ignores the setting, and preloads nothing.": switched and found.image.privileges,
         f"{numbers.count(fixed, 'helper')} without a test of the CPU (Rust's compiler_builtins): "
         "LL/SC on every CPU, left alone.": found.fixed,
         f"{numbers.count(unknown, 'function')} named like a helper {none} by the machine code, and "

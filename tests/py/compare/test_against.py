@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from linewright.elf.symbols import without_sections
 from linewright.records import files as records
 from linewright.run.probe_questions import digest
 from support.places import FAKE_PROBE
@@ -81,6 +82,9 @@ def test_a_build_in_another_folder_is_the_same_probe(tmp_path):
         built[name] = tmp_path / name / "p"
     assert built["here"].read_bytes() != built["there"].read_bytes()
     assert digest(built["here"]) == digest(built["there"]) != digest(built["changed"])
+    for path in built.values():  # as without a section table, where nothing was told apart
+        path.write_bytes(without_sections(path.read_bytes()))
+    assert digest(built["here"]) != digest(built["changed"])
 
 
 def test_other_options_are_measured_again_in_turns(command, old):

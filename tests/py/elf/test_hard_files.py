@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from linewright.elf.image import imported
 from linewright.elf.inspection import inspect
+from linewright.elf.symbols import without_sections
 from support import waiting
 from support.arm64_programs import SOURCES, TRIPLET, build, needs_cross_compiler, strip
 from support.places import ROOT
@@ -223,3 +225,38 @@ def test_with_libraries_looks_through_each(command, tmp_path):
     library.unlink()
     text = command("inspect", "--all", program).stdout
     assert "Not found: libsums.so." in text and f"{TRIPLET}" in text
+
+
+LOCKS = """
+#include <pthread.h>
+int main(void) { static pthread_rwlock_t lock; return pthread_rwlock_rdlock(&lock); }
+"""
+
+
+@pytest.mark.parametrize("hash_style", ["gnu", "sysv"])
+def test_a_file_without_its_section_table_still_calls_what_it_calls(command, tmp_path, hash_style):
+    """It runs as before; "calls pthread_rwlock_*" was denied, and `run --locks` refused it."""
+    program = native(tmp_path, LOCKS, f"-Wl,--hash-style={hash_style}")
+    bare = tmp_path / "bare"
+    bare.write_bytes(without_sections(program.read_bytes()))
+    assert imported(str(bare)) == imported(str(program))
+    said = " ".join(command("inspect", str(bare)).stdout.split())
+    assert "`linewright run --locks` can replace the readers-writer locks of bare." in said
+    bare.write_bytes(bare.read_bytes()[: TEXT_BYTES >> 9])
+    assert "damaged ELF file" in command.refused("inspect", str(bare))
+
+
+def test_whom_other_locks_do_not_reach_is_said(command, tmp_path):
+    program = native(tmp_path, LOCKS)
+    program.chmod(0o4755)
+    said = " ".join(command("inspect", str(program)).stdout.split())
+    assert "set-user-ID rights" in said and "preloads nothing" in said
+
+
+def test_debug_information_alone_holds_no_code_to_count(command, tmp_path):
+    """It had no locked operation, or what its other bytes look like."""
+    source = "int v; int main(void) { return __atomic_fetch_add(&v, 1, 5); }"
+    program, apart = native(tmp_path, source, "-g"), tmp_path / "program.debug"
+    waiting.run(["objcopy", "--only-keep-debug", program, apart], check=True)
+    said = command.refused("inspect", str(apart))
+    assert "program.debug: debug information without its code" in said

@@ -193,6 +193,8 @@ def test_a_program_whose_sanitizer_must_be_first_is_refused(
     for before in (["run", "--locks"], ["trial", "--locks", "--runs", "2"]):
         said = command.refused(*before, "--", str(program))
         assert f"{program} is compiled with {name}, whose library must be the first" in said
+    said = " ".join(command("inspect", str(program)).stdout.split())
+    assert f"`linewright run --locks` refuses it: it is compiled with {name}" in said
 
 
 def test_a_sanitizer_that_is_linked_statically_finds_the_functions_behind_its_own(
