@@ -16,7 +16,7 @@ import typer
 from linewright import __version__
 from linewright.commands import Grouped, register_all
 from linewright.errors import BAD_REQUEST, DONE, INCOMPLETE, LinewrightError
-from linewright.show.output import likeness, note
+from linewright.show.output import likeness, note, unread
 
 app = typer.Typer(
     cls=Grouped,
@@ -136,9 +136,7 @@ def _standard_streams() -> None:
 
 
 def _unread() -> int:
-    """Send the rest of standard output, which its reader closed, to /dev/null: Python would
-    complain at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    unread()
     return DONE
 
 

@@ -15,7 +15,15 @@ from linewright import units
 from linewright.commands._options import AsJson, Only, limit_of, words_of
 from linewright.errors import DIFFERENT, DONE, check_range, contradiction
 from linewright.records import files as records
-from linewright.show.output import asked_format, check_page, console_for, note, print_json, write
+from linewright.show.output import (
+    answer_beside,
+    asked_format,
+    check_page,
+    console_for,
+    note,
+    print_json,
+    write,
+)
 
 ORDER = 2
 FORMATS = ("table", "csv")
@@ -98,7 +106,8 @@ def answer(
         from linewright.show.document_page import page
 
         write(html, page(document(found, "page")), "--html")
-    _print(found, form, "" if every else shlex.join(["compare", "--all", *again, *paths]))
+    with answer_beside():
+        _print(found, form, "" if every else shlex.join(["compare", "--all", *again, *paths]))
     return DIFFERENT if found.failed else DONE
 
 
@@ -136,4 +145,3 @@ def _print(found, form: str, rest: str) -> None:
 
         said = comparison_document.document(found, "everyone" if rest else "cells")
         print_tables(said, console_for(sys.stdout), rest)
-    sys.stdout.flush()

@@ -20,7 +20,7 @@ from linewright.commands._options import AsJson, Elsewhere, ProgramArgument, lim
 from linewright.errors import DIFFERENT, DONE, RunError, UserError, check_range
 from linewright.plans.definition import Parameter, values_of, word
 from linewright.say.words import problem_text
-from linewright.show.output import console_for, note, print_json
+from linewright.show.output import answer_beside, console_for, note, print_json
 from linewright.trial.trial_place import TrialPlace
 
 if TYPE_CHECKING:
@@ -323,9 +323,11 @@ def _show(session, finished, name: str, as_json: bool) -> Scaling | None:
         needed = finished.verdict.rounds_needed
         data = {"session": session, "verdict": finished.verdict, "rounds_needed": needed}
         data |= {"scaling": found} if found else {}
-        print_json(data | {"failures": failures, "file": name, "document": said})
-    else:
-        print_tables(said, console_for(sys.stdout))
-        sys.stdout.flush()
+        data |= {"failures": failures, "file": name, "document": said}
+    with answer_beside():
+        if as_json:
+            print_json(data)
+        else:
+            print_tables(said, console_for(sys.stdout))
     note(f"every run is in {name}")
     return found

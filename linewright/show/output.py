@@ -66,6 +66,23 @@ def width_of(console: Console) -> int:
     return max(NARROWEST, min(WIDEST, console.width))
 
 
+@contextmanager
+def answer_beside() -> Iterator[None]:
+    """Print what the exit code answers, too: a reader that has closed the stream changes no
+    answer."""
+    try:
+        yield
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # which Rich makes of it
+        unread()
+
+
+def unread() -> None:
+    """Send the rest of standard output, which its reader closed, to /dev/null: Python would
+    complain at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
 LIKE = {
     "–": "-", "—": "-", "−": "-", "×": "x", "·": "|", "…": "...", "±": "+-", "µ": "u", "√": "sqrt ",
     "↔": "<->", "↕": "^v", "→": "->", "↑": "^", "↓": "v", "≥": ">=", "≤": "<=", "≈": "~", "⁴": "^4",

@@ -160,7 +160,7 @@ class _Shown(NamedTuple):
 
         from linewright.find import guard
         from linewright.find.result_document import document
-        from linewright.show.output import console_for, print_json
+        from linewright.show.output import answer_beside, console_for, print_json
         from linewright.show.terminal import print_tables
 
         new = []
@@ -177,11 +177,11 @@ class _Shown(NamedTuple):
                 guard.write(self.output, result, new, why)
         except UserError as error:  # the disk is full: what was found is shown nevertheless
             unwritten = error
-        if self.as_json:
-            print_json(result)
-        else:
-            print_tables(said, console_for(sys.stdout))
-        sys.stdout.flush()
+        with answer_beside():
+            if self.as_json:
+                print_json(result)
+            else:
+                print_tables(said, console_for(sys.stdout))
         if unwritten:
             raise unwritten
         if result.exit_code:

@@ -17,6 +17,7 @@ import pytest
 
 from linewright.compare.compared_files import FIELDS, differences
 from linewright.schema import Context, Cpu, DrawnCosts, Record
+from support import waiting
 from support.analysis_samples import (
     SIMULATED,
     cell,
@@ -445,6 +446,16 @@ def test_the_order_of_the_launches_is_said(command, first, said):
 def written(command, name: str, rows: list[Record], **changes: object) -> str:
     contexts = [context(context_id=i, **changes) for i in dict.fromkeys(r.context_id for r in rows)]
     return write(command.directory / name, contexts, rows)
+
+
+@pytest.mark.parametrize("how", [[], ["--json"], ["--format", "csv"], ["--fail-above", "5%"]])
+def test_a_reader_that_is_gone_hides_no_difference(command, pair, how):
+    """`compare … | head -1` under pipefail had the exit code of no difference."""
+    words = command.arguments("compare", *pair, *how)
+    script = 'exec 3> >(exit 0); wait $!; "$@" >&3'
+    environment = {"env": command.environment(), "cwd": command.directory}
+    done = waiting.run(["bash", "-c", script, "sh", *words], **environment)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_a_figure_of_nothing_and_few_launches_are_the_reason(command):
