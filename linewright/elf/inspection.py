@@ -43,9 +43,11 @@ def locked(code: bytes, address: int, machine: str) -> Iterator[tuple[int, str]]
     cuts = [(row.start(), row.end() - 14) for row in _ROWS[machine].finditer(code)]
     for end, following in [*cuts, (len(code), 0)]:
         for at, _, mnemonic, operands in disassembler.disasm_lite(code[begin:end], address + begin):
-            if mnemonic.startswith("lock "):
-                yield at, mnemonic.replace(" ", "_")
-            elif mnemonic == "xchg" and "[" in operands:
+            # An elided lock's operation is one with a further prefix, and without elision itself.
+            name = mnemonic.removeprefix("xacquire ").removeprefix("xrelease ")
+            if name.startswith("lock "):
+                yield at, name.replace(" ", "_")
+            elif name == "xchg" and "[" in operands:
                 yield at, "xchg"
         begin = following
 

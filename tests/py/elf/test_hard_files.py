@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from linewright.elf.image import imported
-from linewright.elf.inspection import inspect
+from linewright.elf.inspection import inspect, locked
 from linewright.elf.symbols import without_sections
 from support import waiting
 from support.arm64_programs import SOURCES, TRIPLET, build, needs_cross_compiler, strip
@@ -260,3 +260,17 @@ def test_debug_information_alone_holds_no_code_to_count(command, tmp_path):
     waiting.run(["objcopy", "--only-keep-debug", program, apart], check=True)
     said = command.refused("inspect", str(apart))
     assert "program.debug: debug information without its code" in said
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("f2f00fb10f", "lock_cmpxchg"),
+        ("f3f048830701", "lock_add"),
+        ("f28707", "xchg"),
+        ("f38707", "xchg"),
+    ],
+)
+def test_a_lock_that_may_be_elided_is_locked(code, name):
+    """With XACQUIRE or XRELEASE before it no operation was counted."""
+    assert list(locked(bytes.fromhex(code) + b"\x90", 16, "x86_64")) == [(16, name)]
