@@ -114,7 +114,7 @@ LaunchOrder = Literal[
     "", "itself", "model", "draws", "other_draws", "machines", "turns", "mixed", "sequence"
 ]
 """How the launches of a file lie to the baseline's: the same ones, made by a model (without or with
-draws of the constants, those of a machine of another name are others), of another machine, in
+draws of the constants; those of another name or seed are others), of another machine, in
 turns, mixed in time, or one run after the other; empty of trials."""
 
 

@@ -39,6 +39,7 @@ from linewright.compare.compared_files import (
     simulated,
 )
 from linewright.errors import UserError, nothing_finished
+from linewright.plans.request import options_of_run
 from linewright.records.files import DECODE_ERRORS, LONGEST_LINE, kind_of
 from linewright.records.store import Store
 from linewright.schema import Context
@@ -275,9 +276,9 @@ def _order(baseline: SummarisedRun, other: SummarisedRun) -> LaunchOrder:
     if simulated([*baseline.contexts, *other.contexts]):
         if not all(any(s.drawn for s in run.summaries) for run in (baseline, other)):
             return "model"
-        # The name begins a machine's draws, and an edited copy has the same.
-        names = [{c.cpu_model for c in side} for side in both]
-        return "draws" if names[0] == names[1] else "other_draws"
+        # Name and seed begin a machine's draws, and an edited copy has the same.
+        begun = [{(c.cpu_model, *_seeds(c)) for c in side} for side in both]
+        return "draws" if begun[0] == begun[1] else "other_draws"
     if machines[0] != machines[1]:
         return "machines"
     if launches_in_turns(*both):
@@ -285,6 +286,11 @@ def _order(baseline: SummarisedRun, other: SummarisedRun) -> LaunchOrder:
     # Launches of either began while the other's went on.
     mixed = all(began) and began[0][0] < began[1][-1] and began[1][0] < began[0][-1]
     return "mixed" if mixed else "sequence"
+
+
+def _seeds(context: Context) -> list[str]:
+    """The seed that a run was given."""
+    return [value for _, value in options_of_run(context.command) if value.startswith("seed=")]
 
 
 def _contexts(store: Store) -> list[Context]:

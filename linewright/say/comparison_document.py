@@ -54,9 +54,9 @@ _ORDERS = {
     "draws": "a model made both; a change is taken within each draw of the constants, which both "
     "sides have alike but for what was edited, and as far as their cells differ with the model's "
     "own error",
-    "other_draws": "a model made both, of machines with different names, whose draws of the "
-    "constants have nothing in common: a band of a change holds what is not known of either, and "
-    "as far as their cells differ the model's own error",
+    "other_draws": "a model made both, of machines with different names or with different seeds, "
+    "whose draws of the constants have nothing in common: a band of a change holds what is not "
+    "known of either, and as far as their cells differ the model's own error",
     "machines": "the two were measured on different machines or kernels: nothing is paired, and a "
     "difference is one of these two machines as they were then",
     "turns": "the launches of both were taken in turns and are compared in pairs",

@@ -135,13 +135,15 @@ def _legend(shown: Sequence[MatrixColumn], rows: Sequence[Row]) -> list[tuple[st
     """What the signs mean, ``=`` with what it promises in each column, and how long work takes, or
     where that is unknown its units."""
     same = [max([c.same, *_tolerances(rows, c)]) for c in shown]
+    every = [entry.versus for row in rows for entry in row.entries.values() if entry.versus]
+    drawn = any(versus.contrast and versus.contrast.over == "draws" for versus in every)
     within = ", ".join(
         f"{numbers.within(most, 'ns') if c.scale == 'ns' else f'{100 * most:.0f} %'} ({heading(c)})"
         for c, most in zip(shown, same, strict=True)
     )
     made = [
         ("=", f"= same within {within}"),
-        ("?", "? undecided, corrected for all comparisons"),
+        ("?", "? undecided" + ", corrected for all comparisons" * (not drawn)),
         ("more", "more: all others cost more"),
         (LETTERS, ""),
         ("~", "~ metastable"),

@@ -19,6 +19,7 @@ from linewright.say.document import render_all
 from linewright.say.machine_document import documents
 from linewright.say.machine_tables import ratio_text
 from linewright.schema import Cell, DrawnCosts
+from linewright.show.terminal import legend_of, narrowed
 from support.analysis_samples import SIMULATED, cell, contexts_of, points, priced, simulation
 
 LOAD, STORE = cell("ldadd", order="relaxed"), cell("stadd", order="relaxed")
@@ -169,6 +170,7 @@ def told(draws: bool, sure: bool) -> dict[str, str]:
     (found,) = documents(summarise(known, records), known, "evidence")
     parts = ("uses", "settings", "undecided", "limits")
     said = {part: " ".join(render_all(found.of(part))) for part in parts}
+    said["legend"] = legend_of(*narrowed(found.table("matrix")))
     return said | {topic.name: " ".join(render_all(topic.lines)) for topic in found.evidence}
 
 
@@ -182,6 +184,7 @@ def test_a_page_recommends_what_holds_in_the_draws() -> None:
 def test_a_page_claims_nothing_else_and_asks_for_no_launches(draws: bool, why: str) -> None:
     said = told(draws=draws, sure=False)
     assert said["uses"] == "" and "void=store" not in said["settings"]
+    assert "corrected" not in said["legend"] or not draws, "bands are not corrected"
     assert why in said["undecided"]
     if draws:
         assert why in said["settings"] and "measure more" not in said["settings"]

@@ -443,9 +443,9 @@ def test_the_order_of_the_launches_is_said(command, first, said):
 # ---- sentences that were said of files in which they are false ----------------------------------
 
 
-def written(command, name: str, rows: list[Record], **changes: object) -> str:
+def written(of, name: str, rows: list[Record], **changes: object) -> str:
     contexts = [context(context_id=i, **changes) for i in dict.fromkeys(r.context_id for r in rows)]
-    return write(command.directory / name, contexts, rows)
+    return write(of.directory / name, contexts, rows)
 
 
 @pytest.mark.parametrize("how", [[], ["--json"], ["--format", "csv"], ["--fail-above", "5%"]])
@@ -497,12 +497,13 @@ def test_what_undecided_exposed_costs_may_differ_by_is_said(command):
     assert re.search(r"may differ by -[\d.]+ to [+][\d.]+ ns", said)
 
 
-def simulated(command, name: str, machine: str, draws: DrawnCosts | None) -> str:
+def simulated(command, name: str, machine: str, draws: DrawnCosts | None, options: str = "") -> str:
     rows = [
         msgspec.structs.replace(r, context_id=f"{len(name)}{r.context_id[2:]}".zfill(16))
         for r in simulation([(spaced(0), 10.0, draws)], seed=len(name))
     ]
-    return written(command, name, rows, **SIMULATED, cpu_model=f"simulated: {machine}")
+    changes = {**SIMULATED, "cpu_model": f"simulated: {machine}", "command": options}
+    return written(command, name, rows, **changes)
 
 
 def test_the_page_of_two_simulations_has_its_own_rule(command):
@@ -520,8 +521,10 @@ def test_machines_of_other_names_have_no_draw_in_common(command):
         for n, machine in enumerate(("mine", "mine", "yours"), start=1)
     )
     assert "which both sides have alike" in flat(command("compare", first, same).stdout)
-    said = flat(command("compare", first, other).stdout)
-    assert "which both sides have alike" not in said and "have nothing in common" in said
+    seeded = simulated(command, "seed.jsonl", "mine", draws, "--set seed=7")
+    for apart in (other, seeded):
+        said = flat(command("compare", first, apart).stdout)
+        assert "which both sides have alike" not in said and "have nothing in common" in said
 
 
 def test_the_guide_names_every_condition():
