@@ -4,8 +4,10 @@
 line.
 
     guard [--runs N] [--seconds S]      under --exact: planted programs give the same lines each run
-    guard --sampled [--runs N]          sampled: unchanged and planted runs in turn against one
-                                        baseline of a longer run, with few and many lines"""
+    guard --sampled [--runs N] [--lines L ...]
+                                        sampled: unchanged and planted runs in turn against one
+                                        baseline of a longer run, with few and many lines; first
+                                        how long they have to be. taskset -c 0 for one CPU"""
 
 from __future__ import annotations
 
@@ -28,27 +30,24 @@ KINDS = ("true", "false", "false_plain", "reader_writer", "mutex", "own_lock", "
 
 
 class Case(NamedTuple):
-    """A program, the number of its shared lines, and what is planted."""
+    """The number of a program's shared lines, and what is planted."""
 
     lines: int
     every: int
     """Rounds of which one uses the planted line, too."""
-    rounds: int
 
-    def run(self, program: str, times: int = 1) -> list[str]:
-        return ["--", program, str(times * self.rounds), str(self.lines)]
+    def run(self, program: str, rounds: int) -> list[str]:
+        return ["--", program, str(rounds), str(self.lines)]
 
 
-SAMPLED = (
-    Case(3, 4, 100_000_000),
-    Case(28, 28, 300_000_000),
-    Case(29, 36, 400_000_000),
-    Case(200, 25, 400_000_000),
-)
+SAMPLED = (Case(3, 4), Case(28, 28), Case(29, 36), Case(200, 25))
 """The planted line is used three quarters as often as another, as often, the least of thirty, and
 eight times as often as each of 200."""
-LONGER = 8
+LONGER = 4
 """Times that the baseline's run is as long as the others."""
+ENOUGH = 1_300
+"""Samples of each of four unchanged runs that are as long as those that are counted: a third more
+than the guard asks for, since their number wavers."""
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
@@ -73,20 +72,37 @@ def exact(runs: int, seconds: float, folder: str) -> int:
     return unlike
 
 
-def sampled(runs: int, folder: str) -> int:
+def length(case: Case, program: str, file: str) -> int:
+    """Rounds of an unchanged run that give enough samples here and now."""
+    rounds, good = 100_000_000, 0
+    while good < 4:
+        command = [*FIND, "-o", file, *case.run(program, rounds)]
+        subprocess.run(command, env=ENVIRONMENT, check=True, **QUIET)
+        part = results.read(file).samples / ENOUGH
+        good = good + 1 if part >= 1 else 0
+        if part < 1:
+            rounds = int(rounds * min(2, max(1.1, 1.15 / max(part, 0.1))))
+    return rounds
+
+
+def sampled(cases: list[Case], runs: int, folder: str) -> int:
     """Runs in which the guard said something else than is so."""
     program, now = f"{folder}/program", f"{folder}/now.json"
     source = ROOT / "bench/find/shared_counters.c"
     subprocess.run(["gcc", "-O2", "-g", "-pthread", "-o", program, source], check=True)
-    for case in SAMPLED:
-        command = [*FIND, "-o", f"{folder}/{case.lines}.json", *case.run(program, LONGER)]
+    rounds = {case: length(case, program, now) for case in cases}
+    for case in cases:
+        file = f"{folder}/{case.lines}.json"
+        command = [*FIND, "-o", file, *case.run(program, LONGER * rounds[case])]
         subprocess.run(command, env=ENVIRONMENT, check=True, **QUIET)
+        samples = results.read(file).samples
+        print(f"{case.lines} lines: {rounds[case]} rounds; baseline of {samples} samples")
     codes: Counter[tuple[Case, bool, int]] = Counter()
     for number in range(1, runs + 1):
-        for case, planted in itertools.product(SAMPLED, (False, True)):
+        for case, planted in itertools.product(cases, (False, True)):
             guarding = ["--baseline", f"{folder}/{case.lines}.json", "--fail-new", "-o", now]
             more = {"EVERY": str(case.every)} if planted else {}
-            command = [*FIND, *guarding, *case.run(program)]
+            command = [*FIND, *guarding, *case.run(program, rounds[case])]
             done = subprocess.run(command, env=ENVIRONMENT | more, check=False, capture_output=True)
             codes[case, planted, done.returncode] += 1
             if done.returncode != planted:
@@ -95,7 +111,7 @@ def sampled(runs: int, folder: str) -> int:
                 if Path(now).exists():
                     print(f"    {line_words.guard_text(results.read(now))}", flush=True)
             Path(now).unlink(missing_ok=True)
-        for case in SAMPLED if number % 10 == 0 or number == runs else ():
+        for case in cases if number % 10 == 0 or number == runs else ():
             green, red = codes[case, False, 0], codes[case, True, 1]
             short = codes[case, False, 3], codes[case, True, 3]
             print(
@@ -111,13 +127,16 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--sampled", action="store_true")
+    known = [case.lines for case in SAMPLED]
+    parser.add_argument("--lines", type=int, nargs="+", choices=known, default=known)
     options = parser.parse_args()
     if not (PLANTED.exists() and SAMPLER.exists()):
         print("not run: the planted programs are the tests'")
         return 0
     with tempfile.TemporaryDirectory() as folder:
         if options.sampled:
-            return int(sampled(options.runs, folder) > 0)
+            cases = [case for case in SAMPLED if case.lines in options.lines]
+            return int(sampled(cases, options.runs, folder) > 0)
         return int(exact(options.runs, options.seconds, folder) > 0)
 
 
