@@ -186,6 +186,11 @@ def runs(mask: int) -> list[tuple[int, int]]:
     return [(m.start(), len(m[0])) for m in re.finditer("1+", f"{mask:b}"[::-1])]
 
 
+def bytes_in(mask: int) -> list[int]:
+    """Offsets of the bytes in a mask, in order."""
+    return [at for begin, size in runs(mask) for at in range(begin, begin + size)]
+
+
 def sharing_kind(threads: Iterable[Thread]) -> SharingKind:
     """The kind of sharing that masks and times show; `alone` where no two threads used the line
     together."""

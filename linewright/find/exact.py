@@ -22,7 +22,7 @@ from linewright.errors import RunError, UserError
 from linewright.find import stream
 from linewright.find.addresses import Addresses, FileAddress, Names, Stacks
 from linewright.find.decode import Decoder
-from linewright.find.evidence import LINE, LineEvidence, LinePlace, SiteKey, runs
+from linewright.find.evidence import LINE, LineEvidence, LinePlace, SiteKey, bytes_in
 from linewright.find.results import BLIND, HelperCall, Result, note, readable
 from linewright.find.shared_lines import FEWEST_TAKEOVERS, SharedLines
 from linewright.find.space import Spaces
@@ -115,8 +115,7 @@ def _uses(accesses: Sequence[stream.Access]) -> Counter[int]:
     uses: Counter[int] = Counter()
     for line in accesses:
         each = line.bytes / max(1, line.mask.bit_count())
-        for at, size in runs(line.mask):
-            uses.update(dict.fromkeys(range(at, at + size), each))
+        uses.update(dict.fromkeys(bytes_in(line.mask), each))
     return uses
 
 

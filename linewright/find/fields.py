@@ -15,7 +15,7 @@ from linewright.elf import declarations, types
 from linewright.elf.types import Accessed, Layout
 from linewright.find.addresses import Addresses, Object
 from linewright.find.decode import DWARF_REGISTERS, Decoder, Operand
-from linewright.find.evidence import LINE, Evidence, SiteKey, byte_mask, runs
+from linewright.find.evidence import LINE, Evidence, SiteKey, byte_mask, bytes_in
 from linewright.find.line_verdict import SEEN
 from linewright.find.results import APART, ContendedMember, FieldBytes, LayoutAdvice, Role
 
@@ -96,7 +96,7 @@ class Fields:
             address = operand.address(sample.registers) if operand and sample else None
             if address is not None and e.address <= address < e.address + LINE:
                 found.append((key, role, [address - e.address]))
-            elif used := _bytes(e.bytes_of[key]):
+            elif used := bytes_in(e.bytes_of[key]):
                 found.append((key, role, used))
         often = (role for role in ("zero", "waits") if shares[role] >= SEEN * shares.total())
         decides = next(often, None)
@@ -107,7 +107,7 @@ class Fields:
         for thread in e.threads.values():
             twice, once = twice | once & thread.touched, once | thread.touched
             written |= thread.written
-        if shared := _bytes(twice & written):
+        if shared := bytes_in(twice & written):
             yield None, shared
 
     def type_of(self, whole: Evidence) -> tuple[str, list[str]] | None:
@@ -146,11 +146,6 @@ class Fields:
         sample = e.example(key)
         operands = self._decoder.operands(key.pid, sample.ip, sample.bits) if sample else ()
         return next((o for o in operands if o.ip == key.ip and o.index < 0), None)
-
-
-def _bytes(mask: int) -> list[int]:
-    """The bytes of a mask, in order."""
-    return [at for begin, size in runs(mask) for at in range(begin, begin + size)]
 
 
 def fields_on(layout: Layout, start: int, name: str, line: int) -> list[FieldBytes]:
