@@ -12,7 +12,6 @@ from linewright import numbers
 from linewright.analysis.comparison import Comparison
 from linewright.analysis.contrast import Contrast
 from linewright.analysis.intervals import BAND
-from linewright.analysis.questions import QUESTIONS
 from linewright.analysis.summary import grouped
 from linewright.compare.compared_files import (
     ComparedFile,
@@ -227,10 +226,10 @@ def check_sentences(comparison: ComparedFiles) -> list[Sentence]:
     """Whether the check fails, and what it could not decide; nothing without a limit."""
     if comparison.fail_above is None:
         return []
-    percent, exposed = f"{100 * comparison.fail_above:g}", QUESTIONS["turns"].same.ns
-    worse = f"{percent} % worse"
+    percent = f"{100 * comparison.fail_above:g}"
+    worse = limit = f"{percent} % worse"
     if any(row.figure == "exposed" for row in comparison.rows):
-        worse += f" (of an exposed cost {exposed} ns where that is more)"
+        limit += f" (of an exposed cost {comparison.same_ns} ns where that is more)"
     failing, unclear = comparison.failing, comparison.undecided
     rest = f"{len(unclear)} {'is' if len(unclear) == 1 else 'are'} not shown to be within it"
     if failing:
@@ -238,11 +237,11 @@ def check_sentences(comparison: ComparedFiles) -> list[Sentence]:
         text += f"; {rest}" if unclear else ""
     elif unclear:
         counted = "failed" if comparison.undecided_fails else "passed"
-        text = f"UNDECIDED, counted as {counted}: none is shown to be more than {worse}, but {rest}"
+        text = f"UNDECIDED, counted as {counted}: none is shown to be more than {limit}, but {rest}"
         if not comparison.undecided_fails:
             text += f"; --fail-above {percent}%,undecided counts them as failed"
     else:
-        text = f"passed: all that was compared is shown to be no more than {worse}"
+        text = f"passed: all that was compared is shown to be no more than {limit}"
     rows = [*failing, *unclear] or comparison.rows
     return [_of(comparison, f"check: {text}", rows, sentence_as_written)]
 
