@@ -72,13 +72,18 @@ def exact(runs: int, seconds: float, folder: str) -> int:
     return unlike
 
 
+def samples(case: Case, program: str, rounds: int, file: str) -> int:
+    """Those of an unchanged run, whose result is written to `file`."""
+    command = [*FIND, "-o", file, *case.run(program, rounds)]
+    subprocess.run(command, env=ENVIRONMENT, check=True, **QUIET)
+    return results.read(file).samples
+
+
 def length(case: Case, program: str, file: str) -> int:
     """Rounds of an unchanged run that give enough samples here and now."""
     rounds, good = 100_000_000, 0
     while good < 4:
-        command = [*FIND, "-o", file, *case.run(program, rounds)]
-        subprocess.run(command, env=ENVIRONMENT, check=True, **QUIET)
-        part = results.read(file).samples / ENOUGH
+        part = samples(case, program, rounds, file) / ENOUGH
         good = good + 1 if part >= 1 else 0
         if part < 1:
             rounds = int(rounds * min(2, max(1.1, 1.15 / max(part, 0.1))))
@@ -92,11 +97,8 @@ def sampled(cases: list[Case], runs: int, folder: str) -> int:
     subprocess.run(["gcc", "-O2", "-g", "-pthread", "-o", program, source], check=True)
     rounds = {case: length(case, program, now) for case in cases}
     for case in cases:
-        file = f"{folder}/{case.lines}.json"
-        command = [*FIND, "-o", file, *case.run(program, LONGER * rounds[case])]
-        subprocess.run(command, env=ENVIRONMENT, check=True, **QUIET)
-        samples = results.read(file).samples
-        print(f"{case.lines} lines: {rounds[case]} rounds; baseline of {samples} samples")
+        found = samples(case, program, LONGER * rounds[case], f"{folder}/{case.lines}.json")
+        print(f"{case.lines} lines: {rounds[case]} rounds; baseline of {found} samples", flush=True)
     codes: Counter[tuple[Case, bool, int]] = Counter()
     for number in range(1, runs + 1):
         for case, planted in itertools.product(cases, (False, True)):
