@@ -35,7 +35,7 @@ UNPAIRED = 8
 """Times as many launches that runs made one after the other need: their drift is estimated from
 them too."""
 POWER = 0.84
-"""Standard errors beyond an interval's end from which a difference is shown four times in five."""
+"""Standard errors beyond an interval's end at which a test has a power of 80 %."""
 MOST_LAUNCHES = 40
 """More launches than this are not asked for: what they would tell costs more than it is worth."""
 

@@ -190,7 +190,7 @@ def _limited(words: list[object], descriptors: int | None) -> tuple[dict, float,
 
 @pytest.mark.slow
 def test_ten_thousand_threads_from_the_start(sampling) -> None:
-    """Where so many begin and end another line may travel as well."""
+    """Starting and ending so many threads may make another line true sharing, too."""
     result, cpu_s, memory = _limited(["--", sampling, "many", MANY, 3], None)
     lines = [(line["object"], line["kind"]) for line in result["lines"]]
     assert ("true_counter", "true") in lines[:2], lines
