@@ -4,7 +4,7 @@
 line.
 
     guard [--runs N] [--seconds S]      under --exact: planted programs give the same lines each run
-    guard --sampled [--runs N] [--lines L ...]
+    guard --sampled [--runs N] [--lines L ...] [--enough SAMPLES]
                                         sampled: unchanged and planted runs in turn against one
                                         baseline of a longer run, with few and many lines; first
                                         how long they have to be. taskset -c 0 for one CPU"""
@@ -47,7 +47,7 @@ LONGER = 4
 """Times that the baseline's run is as long as the others."""
 ENOUGH = 1_300
 """Samples of each of four unchanged runs that are as long as those that are counted: a third more
-than the guard asks for, since their number wavers."""
+than the guard asks for, since their number wavers. Beside other load it wavers more."""
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
@@ -79,23 +79,23 @@ def samples(case: Case, program: str, rounds: int, file: str) -> int:
     return results.read(file).samples
 
 
-def length(case: Case, program: str, file: str) -> int:
+def length(case: Case, enough: int, program: str, file: str) -> int:
     """Rounds of an unchanged run that give enough samples here and now."""
     rounds, good = 100_000_000, 0
     while good < 4:
-        part = samples(case, program, rounds, file) / ENOUGH
+        part = samples(case, program, rounds, file) / enough
         good = good + 1 if part >= 1 else 0
         if part < 1:
             rounds = int(rounds * min(2, max(1.1, 1.15 / max(part, 0.1))))
     return rounds
 
 
-def sampled(cases: list[Case], runs: int, folder: str) -> int:
+def sampled(cases: list[Case], runs: int, enough: int, folder: str) -> int:
     """Runs in which the guard said something else than is so."""
     program, now = f"{folder}/program", f"{folder}/now.json"
     source = ROOT / "bench/find/shared_counters.c"
     subprocess.run(["gcc", "-O2", "-g", "-pthread", "-o", program, source], check=True)
-    rounds = {case: length(case, program, now) for case in cases}
+    rounds = {case: length(case, enough, program, now) for case in cases}
     for case in cases:
         found = samples(case, program, LONGER * rounds[case], f"{folder}/{case.lines}.json")
         print(f"{case.lines} lines: {rounds[case]} rounds; baseline of {found} samples", flush=True)
@@ -129,6 +129,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--sampled", action="store_true")
+    parser.add_argument("--enough", type=int, default=ENOUGH, metavar="SAMPLES")
     known = [case.lines for case in SAMPLED]
     parser.add_argument("--lines", type=int, nargs="+", choices=known, default=known)
     options = parser.parse_args()
@@ -138,7 +139,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         if options.sampled:
             cases = [case for case in SAMPLED if case.lines in options.lines]
-            return int(sampled(cases, options.runs, folder) > 0)
+            return int(sampled(cases, options.runs, options.enough, folder) > 0)
         return int(exact(options.runs, options.seconds, folder) > 0)
 
 
