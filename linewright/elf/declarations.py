@@ -60,7 +60,7 @@ class Written(NamedTuple):
     name: str = ""
     """The member's; empty where an element is no structure."""
     declared: str = ""
-    """The same declaration with `NAME` in place of the name."""
+    """The same with `NAME` in place of the name; where an element is no structure of the array."""
     place: tuple[int, int] = (0, 0)
     """Where it begins, and how many bytes it has."""
     following: str = ""
@@ -95,8 +95,8 @@ def member(layout: Layout, offset: int) -> Written | None:
         if not of.tag.endswith(("structure_type", "class_type", "union_type")):
             if not language or offset:
                 return None
-            shown, declared = (_declared(of, name, language) for name in ("value", NAME))
-            return Written(language, "", shown, "", declared, (0, layout.element))
+            shown, whole = _declared(of, "value", language), _declared(layout.die, NAME, language)
+            return Written(language, "", shown, "", whole, (0, layout.element))
         for part in of.iter_children():
             bits = {"DW_AT_bit_size", "DW_AT_external"} & part.attributes.keys()
             if part.tag != "DW_TAG_member" or bits or offset_of(part) != offset:

@@ -54,7 +54,8 @@ var shards [4]shard
 type table struct { by map[string]*atomic.Int64; made func(*atomic.Int64) int64 }
 var tables [2]table
 var nameless struct { total atomic.Int64; rest [4]int64 }
-func main() { shards[1].hits.Add(1); println(shards[2].misses)
+var few [8]int64
+func main() { few[len(shards[0].few)]++; shards[1].hits.Add(1); println(shards[2].misses)
     println(tables[1].by, tables[1].made, nameless.total.Add(1)) }
 """
 PROGRAMS = {
@@ -104,6 +105,15 @@ def test_every_member_of_a_c_structure_is_declared_as_it_was(layout) -> None:
     assert [f.member for f in found if f] == MEMBERS
     assert {(f.language, f.type) for f in found if f} == {("c", "pair")}
     assert declarations.member(layout("c", "nameless"), 0) is None
+
+
+def test_a_plain_value_in_an_array_is_declared_as_the_array(layout) -> None:
+    """A copy of the one element for each thread would have no place for the others."""
+    declared = [
+        declarations.own_member(layout(language, name), 0).declared
+        for language, name in (("c", "plain"), ("go", "main.few"))
+    ]
+    assert declared == ["long int @[8]", "@ [8]int64"]
 
 
 def test_members_of_other_languages(layout) -> None:
