@@ -31,8 +31,7 @@ EMULATORS = {"x86_64": "qemu-x86_64", "arm64": "qemu-aarch64"}
 SELDOM = 1e-3
 """Of the accesses to a line, those of an instruction below which it is left out."""
 ARM64_LIBRARIES = "/usr/aarch64-linux-gnu"
-"""Where Debian's cross compiler keeps the arm64 C library; an arm64 program on another host runs
-with it."""
+"""Where Debian keeps the arm64 C library that arm64 programs run with on other hosts."""
 EMULATOR_NEEDED = "needed: Debian 12's qemu-user; elsewhere: docs/guide/find.md#which-qemu-user"
 """Newer packages of that name, of Debian and Ubuntu, have no plugins: they are no help."""
 
@@ -61,6 +60,8 @@ class ExactRun:
                     self.spaces.take(line)
                     if isinstance(line, stream.Task):
                         self.threads.add(line.tid)
+                        if line.name in EMULATORS.values():  # a thread that has taken none
+                            del self.spaces.names[line.tid]
                 case stream.Access():
                     self._access(line)
                 case stream.Atomic():
@@ -126,10 +127,9 @@ def run(plugin: Path, command: Sequence[str], output: TextIO | None = None) -> t
     if program is None:
         allowed = "allowed: the path of a program, or its name in PATH"
         raise UserError(f"cannot run {command[0]}: no such program", "find", allowed)
-    arch = _arch_of(program)
-    emulator = shutil.which(EMULATORS[arch])
-    if emulator is None:
-        raise UserError(f"{EMULATORS[arch]} is missing", "--exact", EMULATOR_NEEDED)
+    name = EMULATORS[arch := _arch_of(program)]
+    if (emulator := shutil.which(name)) is None:
+        raise UserError(f"{name} is missing", "--exact", EMULATOR_NEEDED)
     found = ExactRun()
     whole = os.path.realpath(program)
     found.spaces.store.lies_at(readable(whole), whole)

@@ -16,7 +16,7 @@ from find.test_stream import encoded
 from linewright.errors import LinewrightError, UserError
 from linewright.find import exact
 from linewright.find.evidence import byte_mask, sharing_kind
-from linewright.find.stream import Access
+from linewright.find.stream import Access, Task
 from support.finding import PLANTED, emulator_with_plugins
 from support.places import ROOT
 
@@ -196,6 +196,14 @@ def test_an_emulator_that_cannot_serve_is_refused(script, why, tmp_path, monkeyp
         headings = re.findall("^###? (.*)", (ROOT / page).read_text(), re.MULTILINE)
         assert exact.EMULATOR_NEEDED in str(refused.value)
         assert section in [re.sub("[^a-z -]", "", h.lower()).replace(" ", "-") for h in headings]
+
+
+def test_the_emulators_name_is_no_threads() -> None:
+    """The first thread was called qemu-x86_64, which no program has named it."""
+    run, about = exact.ExactRun(), dict(time_ns=0, event="found", pid=1)
+    for tid, name in ((1, "qemu-x86_64"), (2, "reader")):
+        run.take(encoded(Task(tid=tid, name=name, **about)))
+    assert run.threads == {1, 2} and run.spaces.names == {2: "reader"}
 
 
 def judged(*accesses: tuple[int, int, int, int, int]) -> str:
