@@ -216,7 +216,7 @@ def test_a_plan_refused_at_the_last_moment_leaves_no_file(command, out: Path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_keeps_every_finished_record(command, out: Path, number: signal.Signals):
-    command.fake = {"pause_s": 0.2}
+    command.fake = {"stays_at": 3}
     process = command.start("measure", "--set", "work=0,20", "-o", "r.jsonl", "--only", "w*")
     waiting.wait_for(lambda: finished(out) >= 3, process)
     os.killpg(process.pid, number)
@@ -270,7 +270,7 @@ def test_a_terminal_that_is_gone_ends_the_drawing_not_the_run():
 
 
 def test_a_probe_that_ignores_requests_is_killed_at_the_third(command, out: Path):
-    command.fake = {"pause_s": 0.3, "deaf": True}
+    command.fake = {"stays_at": 1, "deaf": True}
     process = command.start("measure", "-o", "r.jsonl")
     waiting.wait_for(lambda: finished(out) >= 1, process)
     for _ in range(3):
@@ -282,7 +282,7 @@ def test_a_probe_that_ignores_requests_is_killed_at_the_third(command, out: Path
 
 
 def test_sigkill_keeps_every_finished_record_and_leaves_no_probe(command, out: Path):
-    command.fake = {"pause_s": 0.2}
+    command.fake = {"stays_at": 3}
     process = command.start("measure", "-o", "r.jsonl")
     waiting.wait_for(lambda: finished(out) >= 3, process)
     os.kill(process.pid, signal.SIGKILL)

@@ -48,7 +48,7 @@ def test_behind_a_command_with_a_shell(command):
 
 def test_an_interrupt_keeps_the_records_and_ends_the_probe(command):
     into = script(command.directory / "into", 'exec "$@"')
-    command.fake = {"pause_s": 0.2}
+    command.fake = {"stays_at": 2}
     process = command.start("measure", *FEW, "--on", f"exec:{into}", "-o", "r.jsonl")
     out = command.directory / "r.jsonl"
     waiting.wait_for(lambda: out.exists() and out.read_bytes().count(b"\n") >= 3, process)

@@ -6,8 +6,9 @@ hangs, or has other CPUs.
 FAKE_PROBE is a JSON object: "die_after" (records before it dies in the middle of the next line),
 "signal" (it kills itself with this instead of exiting with 3), "garbage" (a line that is no
 record), "refuse" (a message for exit code 2), "skip" (cells left out), "pause_s" (before each
-record), "machine_id", "cpus", "allowed", "arch", "deaf" (ignores signals), "version",
-"other_probe", "other_load", "ns" (what an operation takes), "clock" (launches begin when they do).
+record), "stays_at" (the record of a launch before which it waits to be ended), "machine_id",
+"cpus", "allowed", "arch", "deaf" (ignores signals), "version", "other_probe", "other_load", "ns"
+(what an operation takes), "clock" (launches begin when they do).
 """
 
 import json
@@ -174,7 +175,7 @@ def run(plan):
             return 3
         if "garbage" in KNOBS and number == 1:
             say(KNOBS["garbage"] + "\n")
-        time.sleep(KNOBS.get("pause_s", 0))
+        time.sleep(600 if number == KNOBS.get("stays_at") else KNOBS.get("pause_s", 0))
         if number not in KNOBS.get("skip", []):
             say(line)
         progress(cell, number + 1, len(plan["cells"]))
