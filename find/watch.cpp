@@ -192,6 +192,7 @@ bool Watches::finished(Armed &watch, std::uint64_t now_ns) {
     }
     if (waits)
         return false;
+    take_hits(watch); // a thread may have run, and been hit, between the hits above and the look at how long it ran
     while (!watch.open.empty()) {
         report(watch.open.back().request, "silent", now_ns - watch.since_ns, nullptr);
         close(watch, watch.open.end() - 1);

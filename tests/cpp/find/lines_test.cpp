@@ -224,20 +224,23 @@ TEST(ThreadBlocks, AListOfAnotherThreadIsNoMatch) {
 }
 
 // What watchpoints on a thread's word answer, one behind the other, until one had its thread running: a thread that others keep from the CPUs is waited for
-// no longer than 50 times the 4 ms that were asked for, and may be silent then.
+// no longer than 50 times the 4 ms that were asked for, and may be silent then. How long it ran is read behind the step that sets the watchpoint and before
+// the one that takes it away: this thread, too, may be kept from the CPUs.
 std::string until_answered(pid_t tid, const void *word) {
     for (;;) {
-        const std::uint64_t ran = ran_ns(tid), began = monotonic_ns();
+        const std::uint64_t began = monotonic_ns();
+        std::uint64_t first = 0, last = 0;
         std::string lines = written([&](Output &output) {
             Watches watches(output, 1);
             watches.ask({.id = 1, .tid = tid, .address = reinterpret_cast<std::uint64_t>(word)});
-            do {
-                watches.step(monotonic_ns(), 1'000'000'000);
+            watches.step(monotonic_ns(), 1'000'000'000);
+            for (first = last = ran_ns(tid); !watches.idle(); watches.step(monotonic_ns(), 1'000'000'000)) {
                 std::this_thread::sleep_for(std::chrono::milliseconds(3));
-            } while (!watches.idle());
+                last = ran_ns(tid);
+            }
         });
         const bool waited = monotonic_ns() - began >= 200'000'000;
-        if (lines.find("\"silent\"") == std::string::npos || !waited || ran_ns(tid) >= ran + 2'000'000)
+        if (lines.find("\"silent\"") == std::string::npos || !waited || last >= first + 2'000'000)
             return lines;
     }
 }
@@ -395,13 +398,13 @@ TEST(Processes, CpuTimeIsTheThreadsOwn) {
     });
     std::thread sleeps([&] {
         idle = gettid();
-        while (!stop.load(std::memory_order_relaxed))
-            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        stop.wait(false);
     });
     while (!busy || !idle || cpu_time(busy) < 10)
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
     EXPECT_LT(cpu_time(idle), cpu_time(busy) / 2);
     stop = true;
+    stop.notify_all();
     works.join();
     sleeps.join();
 }
