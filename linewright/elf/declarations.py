@@ -101,7 +101,8 @@ def member(layout: Layout, offset: int) -> Written | None:
             bits = {"DW_AT_bit_size", "DW_AT_external"} & part.attributes.keys()
             if part.tag != "DW_TAG_member" or bits or offset_of(part) != offset:
                 continue
-            if (name := name_of(part)).isidentifier() and not name.startswith("__") and language:
+            name = name_of(part)
+            if name.isidentifier() and name != "_" and not name.startswith("__") and language:
                 inner = referred(part, "DW_AT_type")
                 own = (_go if language == "go" else name_of)(of).partition("<")[0]
                 if not own or "{" in own:  # Go calls a type without a name by its members

@@ -505,7 +505,7 @@ def counts(die: DIE) -> list[int]:
 
 def _leaves(die: DIE, at: int, path: str, low: int, high: int) -> Iterator[Field]:
     members = _members(die)
-    for member in members:
+    for member in (m for m in members if name_of(m) != "_"):  # padding, and a blank field of Go
         begin, inner = at + offset_of(member), _type(member)
         if begin < high and begin + size_of(inner) > low:
             name = name_of(member) if member.tag == "DW_TAG_member" else ""
@@ -517,7 +517,7 @@ def _leaves(die: DIE, at: int, path: str, low: int, high: int) -> Iterator[Field
         size = max(1, size_of(inner))
         for i in range(max(0, (low - at) // size), min(sizes[0] or high, -((at - high) // size))):
             yield from _leaves(inner, at + i * size, f"{path}[{i}]", low, high)
-    elif not members:
+    elif not members and size_of(die):
         yield Field(at, size_of(die), path, name_of(die))
 
 

@@ -249,7 +249,9 @@ def movement_text(hot: Hot) -> str:
         "one_cpu": f"One CPU alone uses the {line}",
         "open": OPEN.format(line),
     }[movement.answer]
-    if because == "lock":
+    if because == "lock" and movement.answer == "one_cpu":
+        said = f"One CPU ran all that use the {line}, and nothing is known of turns between CPUs"
+    elif because == "lock":
         said += ", in turns that the lock makes: what waits for it is held up"
     elif because == "seldom_at_once":
         share = f" {numbers.percent(hot.at_once, False)} of that time" if hot.at_once else ""
@@ -259,10 +261,8 @@ def movement_text(hot: Hot) -> str:
         )
     of = numbers.count(movement.samples, "sample")
     if movement.changes is None:
-        seen = f"all {of} are on it"
-        return (
-            f"{said}. One CPU was seen: {seen}" if movement.answer == "open" else f"{said}: {seen}"
-        )
+        only = ". One CPU was seen" if movement.answer == "open" else ""
+        return f"{said}{only}: all {of} are on it"
     ratio, seen = movement.changes, f"{of} change CPU"
     within = _short(movement.close_ns)
     if movement.close and (movement.answer == "moves" or movement.close.high < ratio.high):

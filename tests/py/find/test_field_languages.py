@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from linewright.elf import types
+from linewright.elf import declarations, types
 from linewright.elf.symbols import content, demangle, module
 from linewright.find.addresses import Names
 from linewright.find.decode import DWARF_REGISTERS, Decoder
@@ -68,9 +68,11 @@ package main
 import "sync/atomic"
 type inner struct{ misses, hits int64 }
 type shard struct { kind int64; s inner }
+type padded struct { _ [0]func(); hits atomic.Int64; _ [48]byte; misses atomic.Int64; _ struct{} }
 var shards [8]shard
+var both padded
 //go:noinline
-func fixed() { atomic.AddInt64(&shards[1].s.hits, 1) }
+func fixed() { atomic.AddInt64(&shards[1].s.hits, 1); both.hits.Add(1); both.misses.Add(1) }
 //go:noinline
 func pointed(b *shard) { atomic.AddInt64(&b.s.hits, 1) }
 func main() { fixed(); b := new(shard); pointed(b); println(b.s.hits) }
@@ -222,6 +224,16 @@ def test_static_variables_of_other_languages(built, compiler, variable, function
     at = symbol(program, variable, "variables").address
     layout = types.variable(program, symbol(program, function).address, variable, at)
     assert "[1].s.hits" in [f.path for f in layout.fields(24, 48)]
+
+
+def test_a_blank_field_of_go_is_not_what_is_used(built) -> None:
+    """It takes no place or is padding, and was named where the field behind it is used."""
+    program = built("go")
+    at = symbol(program, "main.both", "variables").address
+    layout = types.variable(program, symbol(program, "main.fixed").address, "main.both", at)
+    assert [f.path for f in layout.fields(0, layout.size)] == [".hits.v", ".misses.v"]
+    assert [declarations.own_member(layout, at).name for at in (0, 56)] == ["hits", "misses"]
+    assert declarations.own_member(layout, 30) is None
 
 
 def test_a_block_behind_an_arc_has_its_type(built) -> None:

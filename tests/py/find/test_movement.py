@@ -373,7 +373,14 @@ def test_turns_that_a_lack_of_cpus_may_make_are_not_called_a_locks(function, bec
     seen = Movement(answer=answer, samples=500, cpus=2)
     lock = hot(seen, at_once=0.04, sites=[msgspec.structs.replace(site, function=function)])
     assert (lock.verdict.sharing, lock.verdict.because) == ("lock", because)
-    assert ("is held up" in movement_text(lock)) == (because == "lock")
+    turns = (because, answer) == ("lock", "by_turns")
+    assert (
+        "in turns that the lock makes: what waits for it is held up" in movement_text(lock)
+    ) == turns
+    known = (because, answer) != ("lock", "one_cpu")
+    assert ("nothing is known of turns between CPUs" in movement_text(lock)) != known, (
+        "one CPU makes none"
+    )
 
 
 @pytest.mark.parametrize(
