@@ -203,8 +203,7 @@ class Names:
         optimisation as functions of their own, or an operation of JavaScript that V8 has as a
         function; known of prepared addresses."""
         named = self.name(pid, address)
-        by_v8 = named.function.startswith("Builtins_")
-        return is_library(named.source) or by_v8
+        return is_library(named.source) or named.function.startswith("Builtins_")
 
     def is_unlisted(self, pid: int, address: int) -> bool:
         """An operation of JavaScript whose callers have no names and look like data: V8 has listed

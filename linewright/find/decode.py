@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -90,7 +91,6 @@ class Operand(NamedTuple):
     """A plain store that the instruction before the sample waited for: a full fence."""
     changes_nothing: bool = False
     """A full fence as compilers write it for x86: 0 is added to a word of the thread's stack."""
-
     thread: bool = False
     """Relative to the thread pointer."""
     mask: int = MASK
@@ -168,6 +168,8 @@ class Decoder:
         self._known: dict[tuple[int, int, int, int], tuple[Operand, ...]] = {}
         self._decoded: dict[tuple[object, ...], tuple[Operand, ...]] = {}
         """By place and bytes: processes of one program run the same code at the same addresses."""
+        self.role = cache(self._role)
+        """What an access is for, from the code around it."""
 
     def operands(self, pid: int, ip: int, bits: int = 0) -> tuple[Operand, ...]:
         """Accesses whose address a sample at `ip` allows to compute, the nearest first. `bits` of
@@ -201,11 +203,11 @@ class Decoder:
 
     def forget(self, pid: int, page: int) -> None:
         """The code of a page has changed."""
+        self.role.cache_clear()
         near = range(page * 4096, page * 4096 + 4096 + _BACK)
         self._known = {k: v for k, v in self._known.items() if k[0] != pid or k[1] not in near}
 
-    def role(self, pid: int, ip: int) -> Role:
-        """What an access is for, from the code around it."""
+    def _role(self, pid: int, ip: int) -> Role:
         first, *behind = self._ahead(pid, ip) or [None]
         if first is None:
             return ""
@@ -229,7 +231,7 @@ class Decoder:
         """The loop that repeats a load, or an exchange, until another thread stores; None where
         that is no such access."""
         first, *behind = self._ahead(pid, ip) or [None]
-        back = first and _repeated(first, behind)
+        back, _ = (first and _repeated(first, behind)) or (None, False)
         if not back:
             return None
         if first.atomic:
@@ -239,13 +241,7 @@ class Decoder:
             waits = self._repeats(pid, first, behind) == "waits"
         if not waits:
             return None
-        last = back.address
-        # The first jump back may lead to another try of an exchange, and the hint lie behind it.
-        for i in behind[:SPIN]:
-            if back.target <= i.target <= ip:
-                last = max(last, i.address)
-            if i.ends:
-                break
+        last = _last_jump(back, first, behind[:SPIN])
         body = [i for i in self._ahead(pid, back.target) if i.address <= last]
         counts = any(_counts(i, body) for i in body)
         others = frozenset(
@@ -268,20 +264,24 @@ class Decoder:
     def _repeats(self, pid: int, load: _Instruction, behind: list[_Instruction]) -> Role:
         """Of a load that a short loop repeats: whether that waits for one word, or reads until it
         got a value that no writer changed meanwhile."""
-        back = _repeated(load, behind)
-        if back is None:
-            return ""
-        body = [i for i in self._ahead(pid, back.target) if i.address <= back.address]
-        if load not in body:  # a jump into the middle of an instruction, as past a `lock`
+        back, decided = _repeated(load, behind) or (None, False)
+        ahead = self._ahead(pid, back.target) if back else []
+        body = [i for i in ahead if i.address <= back.address]
+        if load not in body:  # or a jump into the middle of an instruction, as past a `lock`
             return ""
         stable, computed = _address_in(load, body)
         if not stable:
             return "retries" if computed else ""
-        loads = [i for i in body if i.operands]
-        if all(_purpose(i, body) for i in loads):
-            near = back is load or back in behind[:SPIN]
-            return "waits" if near and _purpose(load, body) == "decides" else ""
-        return "retries" if sum(_same_place(i, load) for i in loads) > 1 else ""
+        if all(_purpose(i, body) for i in body if i.operands):
+            near = decided and (back is load or back in behind[:SPIN])
+            waits = near or all(_purpose(i, body) for i in body if i.written)
+            return "waits" if waits and _purpose(load, body) == "decides" else ""
+        body = [i for i in ahead if i.address <= _last_jump(back, load, behind)]
+        again = [i for i in body if _same_place(i, load)]
+        both = (
+            sum(o is i or bool(o.written & i.read) for o in again) for i in body if i.name == "cmp"
+        )
+        return "retries" if max(both, default=0) > 1 and _address_in(load, body)[0] else ""
 
     def _ahead(self, pid: int, ip: int, window: int = WINDOW, bits: int = 0) -> list[_Instruction]:
         """The code from an instruction on."""
@@ -398,8 +398,7 @@ def _tries(loop: list[_Instruction], exchange: _Instruction) -> bool:
 def _counts(i: _Instruction, loop: list[_Instruction]) -> bool:
     """Whether an instruction steps a number that goes from round to round; the deadline of a hint
     that has one is computed anew in each."""
-    others = [other for other in loop if other is not i]
-    anew = any(i.written & other.written for other in others)
+    anew = any(i.written & other.written for other in loop if other is not i)
     return i.name in _STEPS and not i.operands and not anew
 
 
@@ -426,24 +425,42 @@ _STEPS = ("inc", "dec", "add", "sub", "adds", "subs", "lea")
 _LESS_ONE = {("cmp", 1), ("sub", 1), ("subs", 1), ("add", -1)}
 
 
-def _repeated(load: _Instruction, behind: list[_Instruction]) -> _Instruction | None:
-    """The jump among the instructions behind a load that leads back to it, or to before it, for
-    what it read, where nothing in between writes to memory."""
+def _repeated(load: _Instruction, behind: list[_Instruction]) -> tuple[_Instruction, bool] | None:
+    """The jump behind a load that leads back to it, or to before it, for what it read, where no
+    code in between writes to memory; and whether it is for that itself, or always jumps, and not
+    only one that leaves the loop on the way."""
     loaded, decides = load.written, load.name.startswith((*_COMPARES, "lock cmpxchg", "lock bts"))
-    leaves = False
+    leaves, then = False, 0
     for i in (load, *behind):
+        if i.address < then:
+            continue
         if any(o.access != "read" for o in i.operands) and not (i is load and i.atomic):
             return None
         if i.target and 0 <= load.address - i.target <= 4 * WINDOW:
-            return i if decides or (i.ends and leaves) or loaded & i.read else None
-        leaves |= decides and i.target > i.address
-        if i.ends:
+            decided = decides or (i.ends and leaves) or bool(loaded & i.read)
+            return (i, decided) if decided or leaves else None
+        leaves |= decides and i.target > i.address and not i.ends
+        if i.ends and i.target <= i.address:
             return None
+        then = i.target if i.ends else 0
         if i is not load and i.name.startswith(_COMPARES):
             decides = bool(loaded & i.read)
         elif i is not load:
             loaded = loaded | i.written if loaded & i.read else loaded - i.written
     return None
+
+
+def _last_jump(back: _Instruction, load: _Instruction, behind: list[_Instruction]) -> int:
+    """Where the code behind a load leads back to where a first jump does, or to between, the last
+    time before it writes to memory: that one may lead to another try of an exchange, with a hint
+    behind it, or be for a value that was not whole, before the load is repeated."""
+    last = back.address
+    for i in behind:
+        if back.target <= i.target <= load.address:
+            last = max(last, i.address)
+        if i.ends or any(o.access == "write" for o in i.operands):
+            break
+    return last
 
 
 def _address_in(load: _Instruction, loop: list[_Instruction]) -> tuple[bool, bool]:
@@ -453,10 +470,8 @@ def _address_in(load: _Instruction, loop: list[_Instruction]) -> tuple[bool, boo
     changed = frozenset[int]().union(*(i.written for i in loop))
     if not moved & changed:
         return True, False
-    read: set[int] = set()
     reloads = [i for i in loop if i.operands and not _registers(i) & changed]
-    for i in reloads:
-        read |= i.written
+    read = set[int]().union(*(i.written for i in reloads))
     pointers = [i for i in loop if i.written & moved]
     if pointers and all(i in reloads for i in pointers):
         return True, False
@@ -694,7 +709,9 @@ class _Arm64(_InstructionSet):
 
     def may_fence(self, data: bytes) -> bool:
         lite = self._lite.disasm_lite(data[len(data) % 4 :], 0)
-        return any(is_arm64_atomic(name) or name in ("dmb", "dsb") for _, _, name, _ in lite)
+        return any(
+            name.startswith(_ARM64_ATOMIC) or name in ("dmb", "dsb") for _, _, name, _ in lite
+        )
 
     def _instruction(self, i: capstone.CsInsn) -> _Instruction:
         if i.id == 0:  # data, or an instruction that Capstone does not know
@@ -708,7 +725,7 @@ class _Arm64(_InstructionSet):
             written |= {self._registers.get(i.operands[1].reg, -2)}
         return self._built(
             i,
-            is_arm64_atomic(i.mnemonic),
+            i.mnemonic.startswith(_ARM64_ATOMIC),
             read=read,
             written=written,
             ends=i.mnemonic in ("ret", "br", "b", "retaa", "retab"),
@@ -739,11 +756,7 @@ _ARM64_ATOMIC = (
       for what in ("add", "clr", "set", "eor", "smax", "smin", "umax", "umin")),
     *("swp", "cas", "ldxr", "ldaxr", "stxr", "stlxr", "ldxp", "ldaxp", "stxp", "stlxp"),
 )  # fmt: skip
-
-
-def is_arm64_atomic(mnemonic: str) -> bool:
-    """Atomic operations of LSE, and the halves of LL/SC loops."""
-    return mnemonic.startswith(_ARM64_ATOMIC)
+"""Operations of LSE, and the halves of LL/SC loops."""
 
 
 def _arm64_size(i: capstone.CsInsn) -> int:

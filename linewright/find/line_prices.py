@@ -180,9 +180,7 @@ def from_files(
         names = sorted({c.simulated for c in models})
         if len(names) > 1:
             return None, note("several_models", ", ".join(names))
-        return (
-            (prices, note("of_a_model", *names)) if prices else (None, note("half_a_model", *names))
-        )
+        return prices or None, note("of_a_model" if prices else "half_a_model", *names)
     few = len(files_read) <= MOST_NAMED
     where = f" in {' and '.join(files_read) if few else f'{len(files_read)} record files'}"
     again = f"linewright measure{place(on)}"

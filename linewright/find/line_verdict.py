@@ -47,7 +47,6 @@ _ONE_OPERATION = re.compile(
     r"^<?(std::(__)?atomic|core::(sync::atomic|intrinsics)|(sync|internal/runtime)/atomic\.)"
 )
 """Functions that are one atomic operation: what it is for says who calls them."""
-
 _RELEASES = re.compile("[uU]nlock|[rR]elease")
 _HELD_UP = re.compile("lock_wait|lock_?[sS]low|_contended")
 """Of a lock's functions, those that give it up, and those in which a thread waits for it."""

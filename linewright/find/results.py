@@ -41,8 +41,6 @@ bytes of the line; ``alone``: one thread; ``read``: several threads, and no writ
 Certainty = Literal["exact", "sampled", "watched"]
 """``exact``: every access of that run; ``sampled``: locked operations, decoded; ``watched``:
 confirmed by watchpoints."""
-
-
 ObjectKind = Literal[
     "static", "heap", "stack", "thread_local", "shared_mapping", "mapping", "unknown"
 ]

@@ -40,11 +40,8 @@ class SampleRequest(NamedTuple):
 
     def arguments(self, cpus: int) -> list[str]:
         """The sampler's options."""
-        options = [
-            f"--period-us={period_us(cpus):g}",
-            f"--sample-share={OVERHEAD / 2:g}",
-            f"--watch-share={OVERHEAD / 2:g}",
-        ]
+        options = [f"--{what}-share={OVERHEAD / 2:g}" for what in ("sample", "watch")]
+        options += [f"--period-us={period_us(cpus):g}"]
         options += [f"--pid={self.pid}"] if self.pid else []
         return options + ([f"--for={self.seconds:g}"] if self.seconds else [])
 

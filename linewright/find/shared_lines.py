@@ -47,8 +47,6 @@ FEWEST_OF_THREAD = 3
 MOST_TOUCHES = 16
 FEWEST_SAMPLES = 3
 """Samples that a line needs beside watchpoints' word: one stray decoding makes no finding."""
-
-
 FEWEST_ALONE = 12
 """Samples by one thread from which a line is that thread's: fewer may have missed another thread,
 even one that uses the line as often in but 1 of 2^11 cases."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 ORDER = 10
 CONTEXT = {"ignore_unknown_options": False, "allow_interspersed_args": False}
-
-
 _option = partial(typer.Option, show_default=False)
 
 

@@ -169,6 +169,20 @@ def test_a_stack_access_of_arm64_is_left_out() -> None:
     assert decoder.operands(1, BASE + 4) == ()
 
 
+# Of `for turn.Load()%2 != int64(i) && !stop.Load() {}` by Go 1.26: what is left of the division is
+# compared, and both ways out meet at one jump.
+GO_TURN = (
+    "488b0d39fd1000 4889ca 48c1e93f 4801d1 4883e1fe 4829ca 4839d0 740d 8b0d39fa1000 85c9 0f94c1 "
+    "eb06 31c9 0f1f4000 84c9 75cc c3"
+)
+# Of a sequence lock's reader by rustc 1.95: it asks whether the first value is even before it loads
+# the second one.
+RUST_RETRY = (
+    "0fb605415f0400 84c0 752f 488b150e5f0400 488b050f5f0400 488b0d105f0400 f6c201 75db "
+    "488b35f45e0400 4839d6 75cf 4801d8 4801c8 4889c3 0fb605075f0400 84c0 74c6 c3"
+)
+
+
 @pytest.mark.parametrize(
     ("code", "at", "role"),
     [
@@ -193,6 +207,19 @@ def test_a_stack_access_of_arm64_is_left_out() -> None:
         ("488b07 833800 74f8 c3", 3, "waits"),  # what a pointer leads to
         ("488b07 833800 74f8 c3", 0, ""),  # the pointer itself
         ("833f00 7506 837f0400 74f5 c3", 5, "waits"),  # one of two flags
+        (GO_TURN, 0, "waits"),
+        (RUST_RETRY, 11, "retries"),
+        (RUST_RETRY, 37, "retries"),
+        (RUST_RETRY, 18, ""),  # the data
+        (RUST_RETRY, 0, ""),  # the flag that ends it
+        ("8b07 85c0 7506 ffc1 39d1 7cf4 c3", 0, "waits"),  # so many rounds at most
+        ("8b07 85c0 750a 486bdb03 ffc1 39d1 7cf0 c3", 0, ""),  # it computes until a flag is set
+        ("8b07 85c0 7506 03048e ffc1 39d1 7cf1 c3", 0, ""),  # or sums a table up
+        ("488b0f 83e101 4839c8 7409 4883c708 4839f7 75ec c3", 0, ""),  # a table's even numbers
+        ("8b17 8b4708 f6c201 75f6 8b37 85f6 75f0 c3", 0, ""),  # what is read again is not compared
+        ("8b17 8b4708 f6c201 75f6 8b37 85f6 75f0 c3", 10, ""),
+        ("8b17 8b4708 f6c201 75f6 8907 8b37 39d6 75ee c3", 0, ""),  # it stores in between
+        ("8b17 8b4708 f6c201 75f6 8b37 39d6 75f0 c3", 0, "retries"),  # the same without
         ("f048832f01 7501 90 c3", 0, "zero"),  # lock subq $1,(%rdi); jne
         ("f00fc107 83f801 7401 90 c3", 0, "zero"),  # lock xadd %eax,(%rdi); cmp $1,%eax; je
         ("f04c0fc107 6690 49ffc8 7501 90 c3", 0, "zero"),  # the same with dec, as Go has it
@@ -225,6 +252,8 @@ def test_what_an_access_is_for(code: str, at: int, role: str) -> None:
         # A jump to a byte from which on the code reads otherwise: mov $…,%ecx is the whole load.
         ("b948833f00 75f9 c3", 1, None),
         ("b92e2e8707 75f9 c3", 3, None),
+        (GO_TURN, 0, (0, 50, False)),
+        (RUST_RETRY, 11, None),
         ("8707 85c0 75fa c3", 0, (0, 4, False)),  # 1: xchg %eax,(%rdi); test %eax,%eax; jne 1b
         ("31c0 f00fb10f 75f8 c3", 2, (0, 6, False)),  # 1: xor %eax,%eax; lock cmpxchg …; jne 1b
         ("89d0 f00fb10f f390 75f6 c3", 2, (0, 8, False)),  # the same by mov, and a pause
@@ -328,6 +357,17 @@ def test_code_that_changed_is_decoded_anew() -> None:
     assert decoder.sure(1, BASE + 4) is None
     decoder.forget(1, BASE // 4096)
     assert decoder.sure(1, BASE + 4).mnemonic == "lock inc"
+
+
+def test_what_an_access_is_for_is_asked_of_its_code_once() -> None:
+    """The member that threads contend for and the site's own words ask for it."""
+    source = Bytes(bytes.fromhex("f0480fc107 c3"))
+    decoder = Decoder("x86_64", source)
+    assert decoder.role(1, BASE) == "old value"
+    source.code = bytes.fromhex("f0480fc10f c3")
+    assert decoder.role(1, BASE) == "old value", "the code was read again"
+    decoder.forget(1, BASE // 4096)
+    assert decoder.role(1, BASE) == "", "it has changed"
 
 
 def test_a_close_look_sees_what_the_wide_one_sees() -> None:
