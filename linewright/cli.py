@@ -15,7 +15,7 @@ import typer
 
 from linewright import __version__
 from linewright.commands import Grouped, register_all
-from linewright.errors import BAD_REQUEST, DONE, INCOMPLETE, LinewrightError
+from linewright.errors import BAD_REQUEST, DONE, INCOMPLETE, LinewrightError, UserError
 from linewright.show.output import likeness, note, unread
 
 app = typer.Typer(
@@ -86,10 +86,13 @@ def main(arguments: list[str] | None = None) -> int:
 
     With ``LINEWRIGHT_DEBUG=1`` unexpected failures show their traceback.
     """
-    _standard_streams()
+    closed = _standard_streams()
     _give_back_the_locale()
     _in_the_readers_signs()
     try:
+        if 1 in closed:
+            allowed = "write >/dev/null to run without its answer"
+            raise UserError("it is closed", "standard output", allowed)
         answer = _group()(args=arguments, prog_name="linewright", standalone_mode=False)
         sys.stdout.flush()
         return _exit_code(answer)
@@ -123,16 +126,18 @@ def main(arguments: list[str] | None = None) -> int:
         )
 
 
-def _standard_streams() -> None:
+def _standard_streams() -> set[int]:
     """Open closed standard streams (``>&-``) on /dev/null, so that no record file gets their
-    descriptor."""
+    descriptor; which were closed."""
+    closed = set()
     for fd, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         try:
             os.fstat(fd)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest free descriptor, which is this one
+            closed.add(os.open(os.devnull, os.O_RDWR))  # the lowest free one, which is this
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(fd, mode))
+    return closed
 
 
 def _unread() -> int:

@@ -492,22 +492,30 @@ def unread(command, how: str, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_closed_and_full_outputs(command, out: Path):
-    """A record file must not become standard output because that is closed; a full disk is reported
-    in a line."""
-    script = '"$@" <&- >&- 2>&-'
-    closed = subprocess.run(
-        [
-            "bash",
-            "-c",
-            script,
-            "sh",
-            *command.arguments("measure", "--only", "plain_add", *ONCE, "-o", "r.jsonl"),
-        ],
+@pytest.mark.parametrize("name", ["advise", "compare", "probe", "trial"])
+def test_an_answer_that_nobody_could_see_is_refused(command, name: str):
+    """Before anything runs: a run of minutes would end in silence."""
+    refused = closed(command, ">&-", name)
+    assert refused.returncode == 2 and refused.stderr.count("\n") == 1
+    assert "standard output: it is closed" in refused.stderr
+
+
+def closed(command, which: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """A command that is started with some of its standard streams closed."""
+    return subprocess.run(
+        ["bash", "-c", f'"$@" {which}', "sh", *command.arguments(*words)],
+        capture_output=True,
+        text=True,
         env=command.environment(),
         cwd=command.directory,
     )
-    assert closed.returncode == 0 and len(rows_of(out)) == 2
+
+
+def test_closed_and_full_outputs(command, out: Path):
+    """A record file must not become a standard stream because that is closed; a full disk is
+    reported in a line."""
+    words = ("measure", "--only", "plain_add", *ONCE, "-o", "r.jsonl")
+    assert closed(command, "<&- 2>&-", *words).returncode == 0 and len(rows_of(out)) == 2
     with open("/dev/full", "wb") as full:
         said = command.apart("show", "r.jsonl", stdout=full, stderr=subprocess.PIPE)
     assert (
