@@ -240,8 +240,11 @@ class ComparedFiles(Struct, frozen=True, kw_only=True):
         return list(filter(self.fails, self.rows))
 
     @property
-    def undecided(self) -> list[Comparison]:
-        return list(filter(self.unclear, self.rows))
+    def undecided(self) -> list[Comparison | str]:
+        """The rows that a limit leaves unclear, and the ids that a file lacks: what was not
+        measured is not shown to be within it."""
+        missing = [] if self.fail_above is None else [i for of in self.others for i in of.missing]
+        return [*filter(self.unclear, self.rows), *missing]
 
     @property
     def failed(self) -> bool:

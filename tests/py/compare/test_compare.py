@@ -130,6 +130,17 @@ def test_a_cell_without_a_figure_now_is_not_shown_to_be_within_a_limit(command, 
     assert answer.returncode == 1 and "but 1 is not shown to be within it" in flat(answer.stdout)
 
 
+def test_a_cell_that_a_file_lacks_is_not_shown_to_be_within_a_limit(command, pair):
+    """A run that ended early passed with the cells that it had come to."""
+    name = run(command.directory, "short.jsonl", dict.fromkeys(PLANTED.keys() - {0}, 1.0), 3)
+    short = ("compare", pair[0], name, "--fail-above")
+    told = json.loads(command(*short, "100%", "--json").stdout)
+    assert told["undecided"] == [{"file": name, "id": spaced(0).id}]
+    assert command(*short, "100%").returncode == 0
+    answer = command(*short, "100%,undecided")
+    assert answer.returncode == 1 and "but 1 is not shown to be within it" in flat(answer.stdout)
+
+
 def test_several_files_share_one_baseline_and_one_correction(command, pair):
     third = run(command.directory, "c.jsonl", {0: 1.0, 7: 1.0}, 4)
     answer = command("compare", *pair, third, "--json")
