@@ -530,6 +530,9 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     something else ran the plan."""
     program: str = ""
     """The first 16 hexadecimal digits of the SHA-256 of the probe, where it is this machine's."""
+    plan_digest: str = ""
+    """Those of the plan that these options gave, but for launches and budget; empty as `command`.
+    """
 
     @property
     def simulated(self) -> str:

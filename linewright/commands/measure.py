@@ -371,7 +371,7 @@ def _run(
         note(line)
     contexts, rows = list(kept.contexts), list(kept.records)
     failure: RunError | UserError | None = None
-    made_by = {"command": shlex.join(_command(again))}
+    made_by = {"command": shlex.join(_command(again)), "plan_digest": plans.digest(plan)}
     if isinstance(target, LocalTarget):
         made_by["program"] = digest(target.probe_path)
     # A simulation takes what it takes.

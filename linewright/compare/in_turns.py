@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from linewright import units
+from linewright import plans, units
 from linewright.analysis.comparison import FEWEST_LAUNCHES
 from linewright.errors import RunError, UserError
 from linewright.plans.estimate import LAUNCH_S, cells_s
@@ -118,7 +118,13 @@ class NotAgain(NamedTuple):
     """Why an earlier file cannot be measured again."""
 
     kind: Literal[
-        "elsewhere", "other_machine", "no_command", "other_probe", "same_command", "options"
+        "elsewhere",
+        "other_machine",
+        "no_command",
+        "other_probe",
+        "other_plan",
+        "same_command",
+        "options",
     ]
     what: str = ""
     """The target, the file's machine, or what is wrong with its options."""
@@ -136,8 +142,9 @@ def other_side(path: str, plan: Plan, words: Sequence[str], target: Target) -> P
         allowed = "a file of the same plan, or of one that shares cells"
         raise UserError(f"no cell in common with plan {plan.name}", path, allowed)
     contexts = list(reader.contexts.values())
-    command, program, machine = (
-        {getattr(c, name) for c in contexts} for name in ("command", "program", "machine_id")
+    command, program, machine, plan_digest = (
+        {getattr(c, name) for c in contexts}
+        for name in ("command", "program", "machine_id", "plan_digest")
     )
     if not isinstance(target, LocalTarget):
         return NotAgain("elsewhere", target.name)
@@ -149,11 +156,12 @@ def other_side(path: str, plan: Plan, words: Sequence[str], target: Target) -> P
         return NotAgain("other_probe")
     try:
         given = shlex.split(command.pop())
-        if given == list(words):
-            return NotAgain("same_command")
-        return resolve(request_of(given), target)
+        again = resolve(request_of(given), target)
     except (UserError, ValueError) as error:
         return NotAgain("options", str(error))
+    if plan_digest != {plans.digest(again)}:
+        return NotAgain("other_plan")
+    return NotAgain("same_command") if given == list(words) else again
 
 
 def measure_other_side(

@@ -4,10 +4,13 @@ file."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import pkgutil
 from functools import cache
 from pathlib import Path
+
+import msgspec
 
 from linewright.errors import UserError
 from linewright.plans import builtin
@@ -48,3 +51,10 @@ def load(path: str) -> Plan:
     if not data.strip():
         raise UserError("empty file", path, "expected a plan file")
     return decode_plan(data, path)
+
+
+def digest(plan: Plan) -> str:
+    """What tells one plan from another, such as those that one file held at two times: the first 16
+    hexadecimal digits of its SHA-256, whichever of its launches and whatever its budget."""
+    whole = msgspec.structs.replace(plan, launch=0, launches=1, budget_s=1.0)
+    return hashlib.sha256(msgspec.json.encode(whole)).hexdigest()[:16]

@@ -444,6 +444,8 @@ _NOT_AGAIN = {
     "no_command": "it does not say by which one command it was measured",
     "other_probe": "it was measured with another build of the probe (`linewright compare "
     "--measure` takes two builds in turns, each named by LINEWRIGHT_PROBE)",
+    "other_plan": "its options do not give the plan now by which it was measured, or it does not "
+    "say which that was",
     "same_command": "it was measured by this very command and probe, so that only the machine can "
     "have changed",
     "options": "its options are not taken now ({})",

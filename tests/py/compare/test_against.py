@@ -110,6 +110,23 @@ def test_the_same_command_is_compared_as_of_two_times_and_says_why(command, old)
     assert (command.directory / "new.jsonl").exists()
 
 
+def test_a_plan_file_that_has_changed_is_not_measured_in_its_old_ones_name(command, old):
+    """It was, and of the same command it was said that only the machine can have changed."""
+    file = command.directory / "p.json"
+    file.write_text(command("list", "quick", "--json").stdout)
+    plan = ("--plan", "p.json")
+    assert command("measure", *SMALL, *plan, "-o", "planned.jsonl").returncode == 0
+    same = against(command, *plan, old="planned.jsonl")
+    assert "this very command and probe" in same.stderr
+    file.write_text(file.read_text().replace('"window_ms": 2.0', '"window_ms": 4.0'))
+    assert '"window_ms": 4.0' in file.read_text()
+    for words in (plan, (*plan, "--set", "seed=7")):
+        (command.directory / "new.jsonl").unlink()
+        changed = against(command, *words, old="planned.jsonl")
+        assert "do not give the plan now by which it was measured" in changed.stderr
+        assert "as of two times" in changed.stderr and changed.returncode == 0
+
+
 def test_another_build_of_the_probe_is_for_compare(command, old):
     command.probe = another_build(command)
     answer = against(command, "--set", "lines=2")
