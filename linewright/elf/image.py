@@ -332,18 +332,26 @@ def _table(
     return symbol_rows(data, elf.elfclass), names
 
 
+def _tags(elf: ELFFile) -> dict[str, int]:
+    return {tag.entry.d_tag: tag.entry.d_val for tag in dynamic_tags(elf.iter_segments())}
+
+
 def _linked_table(elf: ELFFile, raw: bytes) -> tuple[Iterator[SymbolRow], bytes]:
     """The same by the dynamic section, which does not say where the rows end: at the next table."""
-    tags = {tag.entry.d_tag: tag.entry.d_val for tag in dynamic_tags(elf.iter_segments())}
+    tags = _tags(elf)
     begin = tags.get("DT_SYMTAB", 0)
     ends = [tags[name] for name in _TABLES if tags.get(name, 0) > begin]
     if not begin or not ends:
         return iter(()), b""
-    pieces = []
-    for address, size in ((begin, min(ends) - begin), (tags["DT_STRTAB"], tags["DT_STRSZ"])):
-        offset = next(elf.address_offsets(address, size), len(raw) + 1)  # beyond: in no segment
-        pieces.append(_view(raw, offset, size, "a dynamic table"))
-    return symbol_rows(pieces[0], elf.elfclass), bytes(pieces[1])
+    rows = _linked(elf, raw, begin, min(ends) - begin)
+    names = _linked(elf, raw, tags["DT_STRTAB"], tags["DT_STRSZ"])
+    return symbol_rows(rows, elf.elfclass), bytes(names)
+
+
+def _linked(elf: ELFFile, raw: bytes, address: int, size: int) -> memoryview:
+    """What the dynamic section names by its address."""
+    offset = next(elf.address_offsets(address, size), len(raw) + 1)  # beyond: in no segment
+    return _view(raw, offset, size, "a dynamic table")
 
 
 _TABLES = ("DT_STRTAB", "DT_HASH", "DT_GNU_HASH", "DT_VERSYM", "DT_VERNEED", "DT_REL", "DT_RELA")
@@ -434,14 +442,16 @@ def _unwound_size(raw: bytes, place: int, start: int, address: int) -> int:
 def _stubs(elf: ELFFile, raw: bytes, sections: list[Section]) -> dict[int, str]:
     """For each word that a call stub jumps through, the name of the function it will hold
     (arm64)."""
-    calls = _named(sections, ".rela.plt", "SHT_RELA")
-    if calls is None:
+    calls, tags = _named(sections, ".rela.plt", "SHT_RELA"), {} if sections else _tags(elf)
+    if calls is not None:
+        data = _view(raw, calls["sh_offset"], calls["sh_size"], "the call stubs")
+    elif "DT_JMPREL" in tags:
+        data = _linked(elf, raw, tags["DT_JMPREL"], tags["DT_PLTRELSZ"])
+    else:
         return {}
     rows, names = _table(elf, raw, sections, ".dynsym")
-    table, size = list(rows), calls["sh_size"]
-    data = _view(raw, calls["sh_offset"], size - size % _RELA64.size, "the call stubs")
-    found = {}
-    for offset, info, _ in _RELA64.iter_unpack(data):
+    table, found = list(rows), {}
+    for offset, info, _ in _RELA64.iter_unpack(data[: len(data) - len(data) % _RELA64.size]):
         if info & 0xFFFFFFFF == _JUMP_SLOT and info >> 32 < len(table):
             found[offset] = name_at(names, table[info >> 32].name)
     return found

@@ -29,6 +29,9 @@ _ROWS = {
     "x86_64": re.compile(rb"[\x26\x2e\x36\x3e\x40-\x4f\x64-\x67\xf0\xf2\xf3]{15,}"),
     "i386": re.compile(rb"[\x26\x2e\x36\x3e\x64-\x67\xf0\xf2\xf3]{15,}"),
 }
+# A LOCK before F2 or F3 holds as any other, and the disassembler drops it.
+_LATE = re.compile(rb"[\x26\x2e\x36\x3e\x64-\x67]*\xf0[\x26\x2e\x36\x3e\x64-\x67]*[\xf2\xf3]")
+_LOCKABLE = re.compile(r"(ad[dc]|and|bt[crs]|cmpxchg\w*|dec|inc|neg|not|x?or|s[bu]b|xadd)$")
 
 
 def locked(code: bytes, address: int, machine: str) -> Iterator[tuple[int, str]]:
@@ -47,6 +50,9 @@ def locked(code: bytes, address: int, machine: str) -> Iterator[tuple[int, str]]
             name = mnemonic.removeprefix("xacquire ").removeprefix("xrelease ")
             if name.startswith("lock "):
                 yield at, name.replace(" ", "_")
+            elif operands.partition(",")[0].endswith("]") and _LOCKABLE.match(name):
+                if _LATE.match(code, at - address):
+                    yield at, f"lock_{name}"
             elif name == "xchg" and "[" in operands:
                 yield at, "xchg"
         begin = following

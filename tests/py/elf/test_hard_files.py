@@ -191,13 +191,16 @@ def test_helpers_without_a_test_of_the_cpu_are_named_as_what_they_are(command, t
     assert "1 helper without a test of the CPU" in command("inspect", program).stdout
 
 
+WIDE = """
+__extension__ typedef unsigned __int128 wide; wide v;
+wide old(void) { return __atomic_load_n(&v, 5); } int main(void) { return (int)old(); }
+"""
+
+
 @needs_cross_compiler
 def test_calls_of_libatomic_are_flagged(command, tmp_path):
     source = tmp_path / "wide.c"
-    source.write_text(
-        "__extension__ typedef unsigned __int128 wide; wide v;\n"
-        "wide old(void) { return __atomic_load_n(&v, 5); } int main(void) { return (int)old(); }"
-    )
+    source.write_text(WIDE)
     program = build(tmp_path / "wide", source, "-latomic")
     found = inspect(str(program))
     assert found.libatomic == ("__atomic_load_16",)
@@ -246,6 +249,20 @@ def test_a_file_without_its_section_table_still_calls_what_it_calls(command, tmp
     assert "damaged ELF file" in command.refused("inspect", str(bare))
 
 
+@needs_cross_compiler
+def test_calls_through_stubs_are_counted_without_a_section_table(tmp_path):
+    """Only the section table says that there is a .rela.plt; the dynamic section says where."""
+    source = tmp_path / "wide.c"
+    source.write_text(WIDE)
+    program, bare = build(tmp_path / "wide", source, "-latomic"), tmp_path / "bare"
+    bare.write_bytes(without_sections(program.read_bytes()))
+    calls, those_of_bare = (
+        [f.libatomic for f in inspect(str(path)).functions if f.libatomic]
+        for path in (program, bare)
+    )
+    assert calls == those_of_bare and {"__atomic_load_16": 1} in calls
+
+
 def test_whom_other_locks_do_not_reach_is_said(command, tmp_path):
     program = native(tmp_path, LOCKS)
     program.chmod(0o4755)
@@ -269,8 +286,16 @@ def test_debug_information_alone_holds_no_code_to_count(command, tmp_path):
         ("f3f048830701", "lock_add"),
         ("f28707", "xchg"),
         ("f38707", "xchg"),
+        ("f0f20fb10f", "lock_cmpxchg"),
+        ("66f02ef3ff07", "lock_inc"),
     ],
 )
 def test_a_lock_that_may_be_elided_is_locked(code, name):
-    """With XACQUIRE or XRELEASE before it no operation was counted."""
+    """With XACQUIRE or XRELEASE before it, or between it and its LOCK, no operation was counted."""
     assert list(locked(bytes.fromhex(code) + b"\x90", 16, "x86_64")) == [(16, name)]
+
+
+@pytest.mark.parametrize("code", ["f20107", "f0f20307", "f0f28907", "f2f0c3"])
+def test_what_takes_no_lock_is_not_locked(code):
+    """Without the prefix, with a register to change, a plain store; none is one that can be run."""
+    assert not list(locked(bytes.fromhex(code) + b"\x90", 16, "x86_64"))
