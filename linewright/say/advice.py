@@ -60,7 +60,7 @@ INSTEAD = {
 }
 REMEDIES = {
     PADDED: ("", "give plain adds a line per thread"),
-    READERS: ("", "read under SRCU (fast), not an rwlock"),
+    READERS: ("", "read under SRCU (fast), not a spinning rwlock"),
 }
 """By what is cheaper than what (forms, or operations): the family that is spoken of, and what to
 do."""

@@ -257,7 +257,7 @@ def _cache(m: MachineAnswers) -> list[TextTable]:
 # ---- readers -----------------------------------------------------------------------------------
 
 READER_TITLES = {
-    "readers_pair": "readers that protect a read-side critical section",
+    "readers_pair": "readers that protect a read-side critical section; rwlock spins, rwsem sleeps",
     "readers_shape": "pairs shaped like SRCU's, by the form of their two per-CPU increments",
     "readers_floor": "the parts of a reader, and what it is compared with",
     "readers_lookup": "lookups of one object among many",

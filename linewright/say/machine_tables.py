@@ -232,6 +232,8 @@ _PRICES: Mapping[str, str] = {
     "percpu_rwsem": "per-CPU rwsem",
     "refcnt": "reference count",
     "biased_rwlock": "rwlock, biased",
+    "rwlock": "rwlock, spinning",
+    "rwsem": "rwlock, sleeping",
     "spinlock_irq": "spinlock, IRQs off",
     "readers_grace rcu": "RCU updater, 1 reader",
     "readers_grace srcu_fast": "SRCU updater, 1 reader",

@@ -355,7 +355,8 @@ def _readers(machines: Sequence[PageMachine]) -> Section | None:
         "readers",
         "Readers and grace periods",
         "What a read-side critical section costs its reader, and what an updater pays to wait for "
-        "readers. Cheap readers have expensive grace periods: the choice is between the two.",
+        "readers. Cheap readers have expensive grace periods: the choice is between the two. The "
+        "form rwlock spins, rwsem sleeps.",
         [*_reader_against_wait(rows), *groups],
         [choice],
     )
