@@ -12,7 +12,13 @@ from pathlib import PurePath
 from msgspec import structs
 
 from linewright import numbers
-from linewright.find.line_verdict import bystanders, lock_users, own_language, waits_at
+from linewright.find.line_verdict import (
+    SELDOM_AT_ONCE,
+    bystanders,
+    lock_users,
+    own_language,
+    waits_at,
+)
 from linewright.find.results import (
     APART,
     BIASED,
@@ -25,7 +31,6 @@ from linewright.find.results import (
     Remark,
     Result,
     Site,
-    Tasks,
     Touch,
 )
 
@@ -277,8 +282,13 @@ def _short(ns: int) -> str:
     return f"{numbers.figure(ns / 1000)} µs" if ns < 1e6 else numbers.quantity(ns / 1e9, "s")
 
 
-def tasks_text(known: Tasks) -> str:
-    """Whether threads use the same bytes at one time."""
+def tasks_text(hot: Hot) -> str:
+    """Whether threads use the same bytes at one time: undecided where they were not seen to run at
+    once. Empty of a lock, which is shared whoever runs, and of a line that stays."""
+    known, verdict = hot.tasks, hot.verdict
+    if known is None or verdict.stays or verdict.sharing == "lock":
+        return ""
+    seldom = hot.at_once is not None and hot.at_once < SELDOM_AT_ONCE
     ratio = numbers.about_times(known.ratio.value, known.ratio.low, known.ratio.high)
     within = _short(known.within_ns)
     seen = (
@@ -292,8 +302,9 @@ def tasks_text(known: Tasks) -> str:
         "threads": f"Threads use these bytes at one time: {seen}; tasks that a runtime moves "
         "between threads more often would look the same",
         "open": "Undecided whether threads share these bytes, or a runtime moves tasks between "
-        f"them, each with bytes of its own; a longer run tells: {seen}",
-    }[known.answer]
+        "them, each with bytes of its own, which then want lines of their own; a longer run with "
+        f"CPUs of its own tells: {seen}",
+    }["open" if seldom and known.answer == "threads" else known.answer]
 
 
 def gain_text(hot: Hot) -> str:

@@ -12,7 +12,6 @@ from linewright.errors import one_line
 from linewright.find import line_words as words
 from linewright.find import results
 from linewright.find.line_code import code_text
-from linewright.find.line_verdict import SELDOM_AT_ONCE
 from linewright.find.results import APART, FENCES, Hot, Result, Wait, note
 from linewright.say.document import (
     Column,
@@ -215,16 +214,6 @@ def _table(lines: list[Hot]) -> TextTable:
     )
 
 
-def _tasks_matter(hot: Hot) -> bool:
-    """Whether to say of threads or tasks: of a line that stays nothing follows, that threads use it
-    at one time is said only where they were seen to, and that this is undecided only where the
-    samples tell whether it moves."""
-    seldom = hot.at_once is not None and hot.at_once < SELDOM_AT_ONCE
-    if hot.verdict.stays or (seldom and hot.tasks.answer == "threads"):
-        return False
-    return hot.tasks.answer != "open" or hot.verdict.because != "samples"
-
-
 def _details(number: int, hot: Hot, result: Result) -> Topic:
     """One line: who touches which bytes, from where, what it costs and what to do."""
     stays, name = hot.verdict.stays, words.line_text(hot)
@@ -241,7 +230,7 @@ def _details(number: int, hot: Hot, result: Result) -> Topic:
     lines += [
         words.lock_text(hot, result.program),
         words.movement_text(hot) if hot.movement else "",
-        words.tasks_text(hot.tasks) if hot.tasks and _tasks_matter(hot) else "",
+        words.tasks_text(hot),
         words.gain_text(hot),
         words.advice(hot, result.bytes_apart),
         words.advised_text(hot.advised, result.bytes_apart) if hot.advised and not stays else "",

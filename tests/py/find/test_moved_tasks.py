@@ -21,7 +21,7 @@ from linewright.find.evidence import (
 )
 from linewright.find.movement import BytesUsed, mark_line, mark_task_bytes, moved_tasks
 from linewright.find.result_document import document
-from linewright.find.results import Tasks, Touch
+from linewright.find.results import Movement, Tasks, Touch
 from linewright.find.space import Spaces
 from linewright.find.stream import Sample
 from linewright.say.document import render_all
@@ -258,9 +258,16 @@ def test_the_page_says_what_true_sharing_of_several_words_cannot_tell() -> None:
     said = page("true", "threads")
     assert "Threads use these bytes at one time" in said and "Separate" not in said
     assert "tasks that a runtime moves between threads more often would look the same" in said
-    assert "Undecided whether threads share these bytes" in page("true", "open")
-    assert "at one time" not in page("true", "threads", at_once=0.004), "they hardly ran at once"
+    undecided = "Undecided whether threads share these bytes, or a runtime moves tasks"
+    few = Movement(answer="open", samples=60, cpus=2)
+    one_cpu = Movement(answer="one_cpu", samples=60, cpus=1)
+    assert undecided in page("true", "open")
+    assert undecided in page("true", "open", movement=few), "the advice is for threads that share"
+    seldom = page("true", "threads", at_once=0.004)
+    assert "at one time" not in seldom and undecided in seldom, "they hardly ran at once"
+    assert undecided in page("true", "threads", at_once=0.0, movement=one_cpu)
     assert "Threads use these bytes at one time" in page("true", "threads", at_once=0.4)
+    assert undecided not in page("true", "open", at_once=0.9, movement=one_cpu), "it stays"
 
 
 def swapped(pairs: int) -> list[BytesUsed]:
