@@ -86,6 +86,7 @@ struct Thread {
     bool shares_memory = false; // what it starts does
     bool runs = false; // guest code: not in a system call that may last
     std::uint64_t list = 0; // of robust mutexes: leads to the thread's storage
+    std::string name; // of one that has ended
     ThreadStorage storage;
     struct Entry {
         Key key{~0ull, 0, 0};
@@ -285,10 +286,12 @@ bool lasts(std::int64_t number, std::uint64_t futex) {
 // are gone.
 void on_system_call(qemu_plugin_id_t, unsigned, std::int64_t number, std::uint64_t first, std::uint64_t second,
                     std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t) {
-    constexpr std::int64_t set_robust_list_x86_64 = 273, set_robust_list_arm64 = 99;
+    constexpr std::int64_t set_robust_list_x86_64 = 273, set_robust_list_arm64 = 99, exit_x86_64 = 60, exit_arm64 = 93;
     Thread &thread = this_thread();
     if (number == (is_arm64() ? set_robust_list_arm64 : set_robust_list_x86_64))
         thread.list = first;
+    if (number == (is_arm64() ? exit_arm64 : exit_x86_64))
+        thread.name = name_of(static_cast<pid_t>(thread.tid));
     thread.shares_memory = first & CLONE_VM; // of clone, the only one that is asked
     thread.before_call = of_others(thread);
     if (lasts(number, second))
@@ -439,7 +442,7 @@ void write_all(Output &output) {
             .text("event", "found")
             .number("pid", me)
             .number("tid", thread->tid)
-            .text("name", name_of(static_cast<pid_t>(thread->tid)));
+            .text("name", thread->name.empty() ? name_of(static_cast<pid_t>(thread->tid)) : thread->name);
         if (thread->storage.pointer)
             describe_thread(output, me, static_cast<std::uint32_t>(thread->tid), thread->storage);
         for (auto &[key, counts] : thread->all) {

@@ -284,6 +284,7 @@ struct word { uint64_t v; char pad[120]; } shared[3] __attribute__((aligned(128)
 uint64_t per_thread[2] __attribute__((aligned(128)));
 static int rounds;
 static void *add(void *own) {
+    if (own != per_thread) pthread_setname_np(pthread_self(), "adder");
     for (int i = 0; i < rounds; i++) {
         __atomic_fetch_add(&shared[i % 3].v, 1, 0);
         ++*(volatile uint64_t *)own;
@@ -316,6 +317,9 @@ def test_every_line_is_seen_on_one_cpu(native, found, tmp_path, rounds: int) -> 
     kinds = sorted((line["object"], line["kind"]) for line in result["lines"])
     assert kinds == [("per_thread", "false"), ("shared", "true"), *(
         (f"shared + {at}", "true") for at in (128, 256))]  # fmt: skip
+    for line in result["lines"]:
+        names = sorted(touch["name"] for touch in line["touches"])
+        assert names == ["", "adder"], "a thread that has ended keeps its name"
 
 
 POOL = """
