@@ -291,10 +291,9 @@ TEST(Watch, WhatTheKernelWritesForAThreadIsAHit) {
     std::atomic<pid_t> reader = 0;
     alignas(64) static std::uint64_t word;
     std::thread reads([&] {
-        reader = gettid();
         int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
-        while (!stop.load(std::memory_order_relaxed) && read(zero, &word, sizeof word) == sizeof word) {
-        }
+        while (!stop.load(std::memory_order_relaxed) && read(zero, &word, sizeof word) == sizeof word)
+            reader = gettid(); // behind the first read: before it nothing writes the word
         close(zero);
     });
     while (!reader)
@@ -314,6 +313,7 @@ TEST(Watch, WhatTheKernelWritesForAThreadIsAHit) {
 // any order of hits.
 TEST(Watch, ACpuHasOneWatchpointForAllThreads) {
     constexpr int threads = 3;
+    const int cpu = sched_getcpu(); // one that may be used
     alignas(64) static std::atomic<std::uint64_t> word;
     std::atomic<bool> stop = false;
     std::atomic<int> ready = 0;
@@ -323,7 +323,7 @@ TEST(Watch, ACpuHasOneWatchpointForAllThreads) {
         all.emplace_back([&] {
             cpu_set_t one;
             CPU_ZERO(&one);
-            CPU_SET(0, &one);
+            CPU_SET(cpu, &one);
             sched_setaffinity(0, sizeof one, &one);
             tid = gettid();
             ready++;
@@ -341,7 +341,7 @@ TEST(Watch, ACpuHasOneWatchpointForAllThreads) {
             Watches watches(output, 1);
             for (std::uint64_t i = 0; i < 2; i++)
                 watches.ask({.id = i, .tid = tids[i], .address = reinterpret_cast<std::uint64_t>(&word)});
-            watches.step(monotonic_ns(), 1'000'000'000, {0});
+            watches.step(monotonic_ns(), 1'000'000'000, {cpu});
             armed_first = watches.armed();
             while (!watches.idle()) {
                 std::this_thread::sleep_for(std::chrono::milliseconds(3));
