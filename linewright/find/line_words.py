@@ -284,7 +284,7 @@ def _short(ns: int) -> str:
 
 def tasks_text(hot: Hot) -> str:
     """Whether threads use the same bytes at one time: undecided where they were not seen to run at
-    once. Empty of a lock, which is shared whoever runs, and of a line that stays."""
+    once. Empty of a lock, which tasks and threads share alike, and of a line that stays."""
     known, verdict = hot.tasks, hot.verdict
     if known is None or verdict.stays or verdict.sharing == "lock":
         return ""
