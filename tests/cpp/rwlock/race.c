@@ -4,12 +4,14 @@
 #include <linewright/rwlock.h>
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 
 static struct lw_rwlock lock = LW_RWLOCK_INIT;
 static pthread_barrier_t begin;
 static long first, second, third; /* plain, so that a race is seen */
 static bool racing, marked; /* marked: atomic, whether readers came to mark */
+static int racers; /* atomic */
 
 static void write_once(void) {
     if (lw_rwlock_write_lock(&lock))
@@ -26,8 +28,12 @@ static void read_once(void) {
         abort();
     if (__atomic_load_n(&lock.biased, __ATOMIC_RELAXED) == LW__RW_BIASED)
         __atomic_store_n(&marked, true, __ATOMIC_RELAXED);
-    if (racing)
+    if (racing) {
+        __atomic_fetch_add(&racers, 1, __ATOMIC_RELAXED);
+        while (__atomic_load_n(&racers, __ATOMIC_RELAXED) < 2) /* else one thread may have ended before the other begins */
+            sched_yield();
         third++;
+    }
     lw_rwlock_read_unlock(&lock);
 }
 
