@@ -4,9 +4,9 @@
 // since the last one; where it is switched out outside, too, at most these ten a second are too many.
 #pragma once
 
-#include <linewright/percpu.h>
+#include "workload/workload.hpp"
 
-#include <sys/resource.h>
+#include <linewright/percpu.h>
 
 #include <cstdint>
 #include <optional>
@@ -53,17 +53,16 @@ private:
 
     // Since the last call.
     bool switched_out() {
-        rusage used{};
-        getrusage(RUSAGE_THREAD, &used);
-        const long before = switches_;
-        switches_ = used.ru_nvcsw + used.ru_nivcsw;
+        const Switches now = thread_switches();
+        const std::uint64_t before = switches_;
+        switches_ = now.voluntary + now.involuntary;
         return switches_ != before;
     }
 
     Sequence nowhere_;
     volatile std::uint64_t *pointer_ = nullptr;
     std::uint64_t times_ = 0;
-    long switches_ = 0;
+    std::uint64_t switches_ = 0;
 };
 
 } // namespace lw::workload

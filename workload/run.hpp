@@ -17,9 +17,6 @@ namespace lw::workload {
 // CPU time of the whole process, ns.
 double process_cpu_ns();
 
-// Context switches of the calling thread so far.
-Switches thread_switches();
-
 // Figures and failures that need nothing of the workload itself.
 void sum_up(Result &result, const std::deque<Worker> &team, unsigned threads, double ns_per_tick);
 

@@ -48,6 +48,9 @@ struct Switches {
         in_sections; // critical sections in which the holder lost its CPU; not known on every kernel
 };
 
+// Those of the calling thread so far, but for those in critical sections.
+Switches thread_switches();
+
 struct Waits {
     std::uint64_t timed = 0;
     double p50_ns = 0, p99_ns = 0, longest_ns = 0; // each includes clock_ns

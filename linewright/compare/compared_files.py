@@ -240,11 +240,16 @@ class ComparedFiles(Struct, frozen=True, kw_only=True):
         return list(filter(self.fails, self.rows))
 
     @property
+    def unmeasured(self) -> list[tuple[str, str]]:
+        """File and id of what a file lacks, which is not shown to be within a limit; none without
+        one."""
+        limited = () if self.fail_above is None else self.others
+        return [(of.file, name) for of in limited for name in of.missing]
+
+    @property
     def undecided(self) -> list[Comparison | str]:
-        """The rows that a limit leaves unclear, and the ids that a file lacks: what was not
-        measured is not shown to be within it."""
-        missing = [] if self.fail_above is None else [i for of in self.others for i in of.missing]
-        return [*filter(self.unclear, self.rows), *missing]
+        """What a limit leaves unclear: rows, and ids that a file lacks."""
+        return [*filter(self.unclear, self.rows), *(name for _, name in self.unmeasured)]
 
     @property
     def failed(self) -> bool:

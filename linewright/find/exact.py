@@ -127,9 +127,10 @@ def run(plugin: Path, command: Sequence[str], output: TextIO | None = None) -> t
     if program is None:
         allowed = "allowed: the path of a program, or its name in PATH"
         raise UserError(f"cannot run {command[0]}: no such program", "find", allowed)
-    name = EMULATORS[arch := _arch_of(program)]
-    if (emulator := shutil.which(name)) is None:
-        raise UserError(f"{name} is missing", "--exact", EMULATOR_NEEDED)
+    arch = _arch_of(program)
+    emulator = shutil.which(EMULATORS[arch])
+    if emulator is None:
+        raise UserError(f"{EMULATORS[arch]} is missing", "--exact", EMULATOR_NEEDED)
     found = ExactRun()
     whole = os.path.realpath(program)
     found.spaces.store.lies_at(readable(whole), whole)

@@ -258,8 +258,7 @@ def for_programs(comparison: ComparedFiles) -> dict[str, Any]:
     sentences = [s for of in others for s in (result(comparison, of), *limits(comparison, of))]
     rows = [({"file": of.file, "id": row.second.id}, row) for of in others for row in of.rows]
     named = lambda chosen: [name for name, row in rows if chosen(row)]
-    limited = [] if comparison.fail_above is None else others
-    missing = [{"file": of.file, "id": name} for of in limited for name in of.missing]
+    missing = [{"file": file, "id": name} for file, name in comparison.unmeasured]
 
     fields = ("higher_is_better", "fail_above", "undecided_fails", "exact")
     return {

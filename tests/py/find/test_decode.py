@@ -212,7 +212,7 @@ RUST_RETRY = (
         (RUST_RETRY, 37, "retries"),
         (RUST_RETRY, 18, ""),  # the data
         (RUST_RETRY, 0, ""),  # the flag that ends it
-        ("8b07 85c0 7506 ffc1 39d1 7cf4 c3", 0, "waits"),  # so many rounds at most
+        ("8b07 85c0 7506 ffc1 39d1 7cf4 c3", 0, "waits"),  # a bounded spin
         ("8b07 85c0 750a 486bdb03 ffc1 39d1 7cf0 c3", 0, ""),  # it computes until a flag is set
         ("8b07 85c0 7506 03048e ffc1 39d1 7cf1 c3", 0, ""),  # or sums a table up
         ("488b0f 83e101 4839c8 7409 4883c708 4839f7 75ec c3", 0, ""),  # a table's even numbers

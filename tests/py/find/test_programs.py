@@ -190,7 +190,7 @@ def _limited(words: list[object], descriptors: int | None) -> tuple[dict, float,
 
 @pytest.mark.slow
 def test_ten_thousand_threads_from_the_start(sampling) -> None:
-    """Starting and ending so many threads may make another line true sharing, too."""
+    """Creation and exit of that many threads may be true sharing of another line, too."""
     result, cpu_s, memory = _limited(["--", sampling, "many", MANY, 3], None)
     lines = [(line["object"], line["kind"]) for line in result["lines"]]
     assert ("true_counter", "true") in lines[:2], lines
